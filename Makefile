@@ -1,0 +1,40 @@
+# `make` lists what there is, from the comments behind the targets.
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+GO      ?= go
+LDFLAGS := -s -w -X aether.internal/agent/internal/cmd.version=$(VERSION)
+
+.PHONY: help build test unit real demo bench lint fmt envoy clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | while IFS='	' read -r target what; do printf '  %-8s %s\n' "$$target" "$$what"; done
+
+build: ## the binaries, into bin/
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o bin/ ./agent/cmd/...
+
+test: ## all checks and tests, as CI runs them; as root it installs what is missing
+	tools/test
+
+unit: ## the tests that need no real Envoy under load
+	tools/test unit
+
+real: ## the tests on a real Envoy under load
+	tools/test real
+
+demo: ## hot restarts of a real Envoy under load, watched, in about a minute
+	$(GO) run ./test/demo
+
+bench: ## handoff times and costs, side by side with Envoy restarted by hand
+	$(GO) run ./test/bench
+
+lint: ## formatting, vet, staticcheck and build
+	tools/test lint
+
+fmt: ## format all Go files
+	gofmt -w $$(find . -name '*.go' -not -path './out/*' -not -path './.git/*')
+
+envoy: ## get the pinned Envoy and print its path
+	@$(GO) run ./tools/envoy
+
+clean: ## remove what was built and measured; the Envoy cache stays
+	rm -rf bin out

@@ -1,0 +1,77 @@
+package cmd
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"aether.internal/agent/internal/proxy/hotrestart"
+)
+
+const supervisorLong = `Runs Envoy and replaces it by a new epoch, without dropping a connection, when
+its bootstrap or its binary changes, at SIGHUP, or at "agent proxyctl reload".
+It is meant as a container's entrypoint, and works on a plain host as well.
+
+Every flag is also an environment variable: --base-id is AETHER_BASE_ID. A flag
+wins; an empty variable counts as not set; AETHER_ENVOY_ARG has one argument a
+line. What follows "--" is given to Envoy and has to start with a dash.`
+
+func (a app) supervisorCommand() *cobra.Command {
+	var o supervisorOptions
+	c := &cobra.Command{
+		Use:     "proxy-supervisor [flags] [-- -envoy-flag ...]",
+		Short:   "Run Envoy and hand over to a new one at every change",
+		Long:    supervisorLong,
+		Example: "  agent proxy-supervisor --config /etc/envoy/envoy.yaml -- -l info --service-node edge-1",
+		Args:    envoyArguments,
+	}
+	o.bind(c.Flags())
+	c.PreRunE = func(c *cobra.Command, _ []string) error {
+		return fromEnvironment(c.Flags(), a.lookupEnv, nil)
+	}
+	c.RunE = func(c *cobra.Command, args []string) error { return a.runSupervisor(c, &o, args) }
+	return c
+}
+
+// envoyArguments takes what follows "--" and nothing else. The first word has to
+// start with a dash, because a whole command line is to be accepted there one
+// day, and a program's name must not be taken for an argument until then.
+func envoyArguments(c *cobra.Command, args []string) error {
+	dash := c.ArgsLenAtDash()
+	if len(args) == 0 {
+		return nil
+	}
+	if dash != 0 {
+		return usageError(`unexpected argument %q; Envoy's own arguments come after "--"`, args[0])
+	}
+	if !strings.HasPrefix(args[0], "-") {
+		return usageError(`what follows "--" are Envoy's own arguments and has to start with a dash, but there is %q; `+
+			`the binary is named with --envoy-path`, args[0])
+	}
+	return nil
+}
+
+func (a app) runSupervisor(c *cobra.Command, o *supervisorOptions, args []string) error {
+	cfg := o.cfg
+	cfg.ExtraArgs = append(cfg.ExtraArgs, args...)
+	cfg.NoRelay, cfg.NoSegmentRepair = !o.relay, !o.segmentRepair
+	cfg.Version = buildVersion().Version
+	a.places.fallBack(&cfg, c.Flags())
+	if err := absolute(&cfg); err != nil {
+		return err
+	}
+	if err := Check(cfg); err != nil {
+		return err
+	}
+	log := newLogger(a.stderr, o.logFormat, o.logLevel, a.terminal(a.stderr))
+	if err := raiseFileLimit(); err != nil {
+		log.Warn("the limit of open files stays as it is", "error", err)
+	}
+	err := a.supervise(c.Context(), cfg, log)
+	if err == nil {
+		return nil
+	}
+	log.Error("the supervisor ends", "error", err, "exit_code", hotrestart.ExitCode(err))
+	return &reported{fmt.Errorf("proxy-supervisor: %w", err)}
+}

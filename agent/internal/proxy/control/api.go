@@ -1,0 +1,81 @@
+// Package control is the supervisor's control socket and its client: HTTP with
+// JSON bodies over a Unix socket of mode 0600. Looking is GET, acting is POST.
+//
+//	GET  /v1/status  → Status
+//	POST /v1/reload  ReloadRequest → ReloadResult
+//
+// Every other answer is {"error": "one sentence"} with a status of 4xx or 5xx.
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"time"
+)
+
+// Supervisor is what the server asks. Its methods are called from several
+// goroutines at once; ctx ends when the client has gone or the server stops.
+type Supervisor interface {
+	// Status answers at once, whatever else is going on.
+	Status(ctx context.Context) (Status, error)
+
+	// Reload asks for a hot restart. With Wait it returns when that one was
+	// committed or has failed, else as soon as it is on its way. How a reload went
+	// is in the result; an error means that there was none.
+	Reload(ctx context.Context, req ReloadRequest) (ReloadResult, error)
+}
+
+// ReloadRequest asks for a hot restart.
+type ReloadRequest struct {
+	Force bool `json:"force,omitempty"` // DESIGN rules 2 and 4; never overrides validation, version, concurrency
+	Wait  bool `json:"wait,omitempty"`
+}
+
+// Outcomes of a reload.
+const (
+	Committed  = "committed"  // the new epoch serves
+	Refused    = "refused"    // nothing was forked: validation, version or concurrency
+	Failed     = "failed"     // the new epoch was taken back; the old one serves
+	Unchanged  = "unchanged"  // there was nothing to do
+	Accepted   = "accepted"   // on its way (no Wait)
+	Superseded = "superseded" // gave way to a newer input
+)
+
+// ReloadResult says how a reload went.
+type ReloadResult struct {
+	Outcome  string        `json:"outcome"`
+	Epoch    int           `json:"epoch"` // the new epoch, or the one that serves when there is none
+	Error    string        `json:"error,omitempty"`
+	Log      []string      `json:"log,omitempty"` // the new epoch's own start-up log
+	Duration time.Duration `json:"-"`             // in JSON: duration_ms
+}
+
+// plainResult is ReloadResult without its methods.
+type plainResult ReloadResult
+
+type resultJSON struct {
+	plainResult
+	DurationMS float64 `json:"duration_ms"`
+}
+
+// MarshalJSON writes the duration in milliseconds, as people and jq read it.
+func (r ReloadResult) MarshalJSON() ([]byte, error) {
+	return json.Marshal(resultJSON{plainResult(r), Milliseconds(r.Duration)})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (r *ReloadResult) UnmarshalJSON(data []byte) error {
+	var in resultJSON
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
+	}
+	*r = ReloadResult(in.plainResult)
+	r.Duration = time.Duration(in.DurationMS * float64(time.Millisecond))
+	return nil
+}
+
+// Milliseconds is d in milliseconds, to a tenth.
+func Milliseconds(d time.Duration) float64 {
+	return math.Round(float64(d)/float64(time.Millisecond)*10) / 10
+}

@@ -1,0 +1,97 @@
+package control
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fake is a Supervisor of two functions; nil ones answer nothing much.
+type fake struct {
+	status func(context.Context) (Status, error)
+	reload func(context.Context, ReloadRequest) (ReloadResult, error)
+}
+
+func (f fake) Status(ctx context.Context) (Status, error) {
+	if f.status == nil {
+		return Status{PID: os.Getpid(), Serving: None}, nil
+	}
+	return f.status(ctx)
+}
+
+func (f fake) Reload(ctx context.Context, req ReloadRequest) (ReloadResult, error) {
+	if f.reload == nil {
+		return ReloadResult{Outcome: Accepted}, nil
+	}
+	return f.reload(ctx, req)
+}
+
+// socketPath is short enough for a socket, whatever the test is called.
+func socketPath(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "ctl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return filepath.Join(dir, "control.sock")
+}
+
+func listen(t *testing.T, path string) *Server {
+	t.Helper()
+	s, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// serve runs a server until the test ends or stop is called, which returns
+// what Serve returned.
+func serve(t *testing.T, sup Supervisor) (path string, stop func() error) {
+	t.Helper()
+	path = socketPath(t)
+	s := listen(t, path)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx, sup, slog.New(slog.DiscardHandler)) }() // joined by stop
+	var result error
+	stopped := false
+	stop = func() error {
+		cancel()
+		if !stopped {
+			stopped = true
+			result = <-done
+		}
+		return result
+	}
+	t.Cleanup(func() { _ = stop() })
+	return path, stop
+}
+
+func client(t *testing.T, path string) *Client {
+	t.Helper()
+	c := Dial(path)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// soon fails the test when ch says nothing within a generous time.
+func soon[T any](t *testing.T, ch <-chan T, what string) T {
+	t.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-time.After(10 * time.Second):
+		t.Fatalf("%s: nothing after 10s", what)
+		panic("unreachable")
+	}
+}

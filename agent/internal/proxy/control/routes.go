@@ -1,0 +1,111 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// route answers one path to one method. Its value goes out as JSON.
+type route struct {
+	method string
+	serve  func(r *http.Request, body []byte) (code int, value any)
+}
+
+// Paths of the API. Later ones get a line each in routes.
+const (
+	statusPath = "/v1/status"
+	reloadPath = "/v1/reload"
+)
+
+func routes(sup Supervisor) map[string]route {
+	return map[string]route{
+		statusPath: {http.MethodGet, func(r *http.Request, _ []byte) (int, any) { return status(r.Context(), sup) }},
+		reloadPath: {http.MethodPost, func(r *http.Request, body []byte) (int, any) { return reload(r.Context(), sup, body) }},
+	}
+}
+
+// refusal is the body of every answer that isn't the one asked for.
+type refusal struct {
+	Error string `json:"error"`
+}
+
+func refuse(code int, format string, args ...any) (int, any) {
+	return code, refusal{fmt.Sprintf(format, args...)}
+}
+
+func status(ctx context.Context, sup Supervisor) (int, any) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	st, err := sup.Status(ctx)
+	if err != nil {
+		return unavailable(ctx, err)
+	}
+	return http.StatusOK, st
+}
+
+func reload(ctx context.Context, sup Supervisor, body []byte) (int, any) {
+	var req ReloadRequest
+	if err := decode(body, &req); err != nil {
+		return refuse(http.StatusBadRequest, "reload: the request's body: %v", err)
+	}
+	res, err := sup.Reload(ctx, req)
+	if err != nil {
+		return unavailable(ctx, err)
+	}
+	if res.Outcome == Accepted {
+		return http.StatusAccepted, res
+	}
+	return http.StatusOK, res
+}
+
+// unavailable answers for a supervisor that could not. A context that was
+// cancelled means that it stops, or that nobody will read this anyway.
+func unavailable(ctx context.Context, err error) (int, any) {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return refuse(http.StatusServiceUnavailable, "the supervisor is stopping")
+	}
+	return refuse(http.StatusServiceUnavailable, "%v", err)
+}
+
+type handler struct{ routes map[string]route }
+
+func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	code, value := h.answer(w, r)
+	reply(w, code, value)
+}
+
+func (h handler) answer(w http.ResponseWriter, r *http.Request) (int, any) {
+	body, err := read(w, r)
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return refuse(http.StatusRequestEntityTooLarge, "the request's body is larger than %d bytes", maxBody)
+	case err != nil:
+		return refuse(http.StatusBadRequest, "the request's body did not arrive: %v", err)
+	}
+	rt, known := h.routes[r.URL.Path]
+	if !known {
+		return refuse(http.StatusNotFound, "no such path: %s", r.URL.Path)
+	}
+	if r.Method != rt.method {
+		// A GET must never act: it is what a browser, a prefetch or a probe sends.
+		w.Header().Set("Allow", rt.method)
+		return refuse(http.StatusMethodNotAllowed, "%s takes %s only, not %s", r.URL.Path, rt.method, r.Method)
+	}
+	return rt.serve(r, body)
+}
+
+func reply(w http.ResponseWriter, code int, value any) {
+	data, err := json.Marshal(value)
+	if err != nil {
+		code, data = http.StatusInternalServerError, []byte(`{"error":"the answer can't be written as JSON"}`)
+	}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime))
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(append(data, '\n')) // a client that has gone needs no answer
+}

@@ -1,0 +1,97 @@
+package control
+
+import "time"
+
+// Modes of a handoff.
+const (
+	ModeRelay = "relay"
+	ModePlain = "plain"
+)
+
+// States of a supervisor.
+const (
+	Starting  = "starting"  // the first epoch is not committed yet
+	Serving   = "serving"   // also a state of an epoch
+	Preparing = "preparing" // an epoch serves, a newcomer is on its way
+	Draining  = "draining"  // also a state of an epoch
+	Stopping  = "stopping"
+)
+
+// States of an epoch, beside Starting, Serving and Draining.
+const (
+	Live   = "live"   // LIVE, not committed yet
+	Ending = "ending" // told to end, not reaped yet
+)
+
+// None stands for "no epoch", "no limit" and "not known" in numbers of a Status.
+const None = -1
+
+// Status is all that is known about a supervisor and its epochs.
+type Status struct {
+	Version      string         `json:"version"`
+	PID          int            `json:"pid"`
+	BaseID       uint32         `json:"base_id"`
+	Mode         string         `json:"mode"`
+	State        string         `json:"state"`
+	Ready        bool           `json:"ready"`
+	Serving      int            `json:"serving"` // epoch; None
+	Epochs       []EpochStatus  `json:"epochs"`
+	Pending      *PendingStatus `json:"pending,omitempty"`
+	LastFailure  *FailureStatus `json:"last_failure,omitempty"`
+	LastHandoff  *HandoffStatus `json:"last_handoff,omitempty"`
+	Concurrency  int            `json:"concurrency"`
+	ConfigPath   string         `json:"config_path"`
+	EnvoyPath    string         `json:"envoy_path"`
+	AdminAddress string         `json:"admin_address"`
+}
+
+// EpochStatus is one Envoy that has been forked and not been reaped.
+type EpochStatus struct {
+	Epoch             int       `json:"epoch"`
+	PID               int       `json:"pid"`
+	State             string    `json:"state"`
+	StartedAt         time.Time `json:"started_at"`
+	AgeSeconds        float64   `json:"age_seconds"`
+	TimeLeftSeconds   float64   `json:"time_left_seconds"` // of a draining one, until its limit; None
+	Connections       int       `json:"connections"`       // of its listeners; None when not known
+	EnvoyVersion      string    `json:"envoy_version"`
+	HotRestartVersion string    `json:"hot_restart_version"`
+	ConfigHash        string    `json:"config_hash"` // SHA-256, hex
+	BinaryHash        string    `json:"binary_hash"` // SHA-256, hex
+}
+
+// PendingStatus is a hot restart that was asked for and has not begun.
+type PendingStatus struct {
+	Triggers []string  `json:"triggers"` // "signal", "config", "binary", "reload"
+	Force    bool      `json:"force"`
+	Since    time.Time `json:"since"`
+	WaitsFor string    `json:"waits_for"` // what has to happen first, as a phrase
+}
+
+// FailureStatus is the last newcomer that was refused or taken back.
+type FailureStatus struct {
+	At    time.Time `json:"at"`
+	Epoch int       `json:"epoch"`
+	Step  string    `json:"step"`
+	Error string    `json:"error"`
+	Log   []string  `json:"log,omitempty"` // its own start-up log
+}
+
+// HandoffStatus is the last handoff that was committed.
+type HandoffStatus struct {
+	At           time.Time `json:"at"`
+	From         int       `json:"from"` // None at the first start
+	To           int       `json:"to"`
+	Milliseconds StepTimes `json:"milliseconds"`
+}
+
+// StepTimes are the milliseconds that each step of a handoff took.
+type StepTimes struct {
+	Prepare float64 `json:"prepare"` // until the fork: validate, snapshot, seat, relay
+	Live    float64 `json:"live"`    // fork to LIVE
+	Verify  float64 `json:"verify"`  // LIVE to verified
+	Commit  float64 `json:"commit"`  // verified to the parent's drain
+}
+
+// Total is the sum of all steps.
+func (t StepTimes) Total() float64 { return t.Prepare + t.Live + t.Verify + t.Commit }

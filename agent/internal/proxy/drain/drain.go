@@ -1,0 +1,97 @@
+// Package drain ends an Envoy without cutting its connections.
+package drain
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// Target is one Envoy that is to be stopped.
+type Target struct {
+	Epoch int
+	Done  <-chan struct{}                    // closed when its process has ended
+	Ask   func(context.Context) error        // tells its clients to go
+	Count func(context.Context) (int, error) // connections of its listeners
+}
+
+// Pauses between two counts, and what one call to an Envoy may take.
+const (
+	firstPause = 10 * time.Millisecond
+	mostPause  = 250 * time.Millisecond
+	callTime   = 2 * time.Second
+)
+
+// Stop asks the newest to drain and waits until none of all has a connection
+// left, twice in a row: true. When ctx ends first, or the newest can't be
+// reached and nobody can count: false. A count that failed is not zero.
+func Stop(ctx context.Context, newest Target, all []Target, log *slog.Logger) bool {
+	if err := call(ctx, newest.Ask); err != nil {
+		log.Warn("stop: the newest epoch can't be asked to drain", "epoch", newest.Epoch, "error", err)
+	}
+	pause, zeros, last := firstPause, 0, -2
+	for {
+		n := total(ctx, all, log)
+		if n == 0 {
+			zeros++
+		} else {
+			zeros = 0
+		}
+		if zeros == 2 {
+			return true
+		}
+		if n != last {
+			last = n
+			log.Info("stop: waiting for connections", "connections", n)
+		}
+		if !sleep(ctx, pause) {
+			return false
+		}
+		pause = min(pause*3/2, mostPause)
+	}
+}
+
+// total is the connections of all, -1 when one can't tell.
+func total(ctx context.Context, all []Target, log *slog.Logger) int {
+	sum := 0
+	for _, t := range all {
+		n := 0
+		err := call(ctx, func(ctx context.Context) (err error) { n, err = t.Count(ctx); return err })
+		switch {
+		case ended(t):
+		case err != nil:
+			log.Debug("stop: count failed", "epoch", t.Epoch, "error", err)
+			return -1
+		default:
+			sum += n
+		}
+	}
+	return sum
+}
+
+func ended(t Target) bool {
+	select {
+	case <-t.Done:
+		return true
+	default:
+		return false
+	}
+}
+
+func call(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	return f(ctx)
+}
+
+// sleep returns false when ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,166 @@
+package envoy
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"syscall"
+	"time"
+)
+
+// Relay stands between a newcomer and its parent: bound at the parent's name
+// under the newcomer's path, it sees each request and passes, withholds or
+// answers it (DESIGN section 2). It must live as long as the newcomer: a
+// newcomer whose requests find nobody aborts ten seconds later (fact 4).
+type Relay struct {
+	conn     *net.UnixConn
+	toParent *net.UnixAddr
+	toChild  *net.UnixAddr
+	opts     RelayOptions
+
+	commands chan relayInput
+	requests chan []byte
+	closing  chan struct{}
+	done     chan struct{}
+}
+
+// RelayOptions say where a relay stands and what it tells.
+type RelayOptions struct {
+	Listen        string    // the parent's name under the newcomer's path
+	Parent        string    // the parent's own socket
+	Child         string    // the newcomer's own socket, for our answers
+	FirstStart    time.Time // start of the first epoch, told when the parent can't
+	PassTerminate bool      // UDP and QUIC: the newcomer's own timer ends the parent
+	// Seen is called once for each kind of request as it first arrives, on the
+	// relay's goroutine; it must not block.
+	Seen func(Request)
+	Log  *slog.Logger
+}
+
+// StartRelay binds the relay's name and serves it until Close.
+func StartRelay(o RelayOptions) (*Relay, error) {
+	if err := os.Remove(o.Listen); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	conn, err := net.ListenUnixgram("unixgram", unixgram(o.Listen))
+	if err != nil {
+		return nil, fmt.Errorf("bind the relay: %w", err)
+	}
+	// The directory is private already; this is for whoever reads `ls -l`.
+	if err := os.Chmod(o.Listen, 0o600); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	r := &Relay{
+		conn: conn, toParent: unixgram(o.Parent), toChild: unixgram(o.Child), opts: o,
+		commands: make(chan relayInput), requests: make(chan []byte),
+		closing: make(chan struct{}), done: make(chan struct{}),
+	}
+	go r.read()
+	go r.serve()
+	return r, nil
+}
+
+func unixgram(name string) *net.UnixAddr { return &net.UnixAddr{Name: name, Net: "unixgram"} }
+
+// Commit passes the withheld drain_listeners, and from now on any other.
+func (r *Relay) Commit() { r.tell(relayInput{commit: true}) }
+
+// ParentGone makes the relay answer in the parent's place, the request that
+// may be outstanding included.
+func (r *Relay) ParentGone() { r.tell(relayInput{gone: true}) }
+
+// Close ends the relay and takes its name away; only when the newcomer is dead.
+func (r *Relay) Close() {
+	close(r.closing)
+	r.conn.Close()
+	<-r.done
+	os.Remove(r.opts.Listen)
+}
+
+func (r *Relay) tell(in relayInput) {
+	select {
+	case r.commands <- in:
+	case <-r.done:
+	}
+}
+
+// read hands datagrams to serve; it ends when the socket is closed.
+func (r *Relay) read() {
+	defer close(r.requests)
+	buf := make([]byte, 1<<16) // Envoy's datagrams have at most 4096 bytes
+	for {
+		n, _, err := r.conn.ReadFromUnix(buf)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			r.opts.Log.Warn("relay: receive failed", "error", err)
+			return
+		}
+		select {
+		case r.requests <- append([]byte(nil), buf[:n]...):
+		case <-r.closing:
+			return
+		}
+	}
+}
+
+// serve owns the relay's state.
+func (r *Relay) serve() {
+	defer close(r.done)
+	state := relayState{passTerminate: r.opts.PassTerminate}
+	seen := map[Request]bool{}
+	for {
+		in := relayInput{}
+		select {
+		case in = <-r.commands:
+		case d, open := <-r.requests:
+			if !open {
+				return
+			}
+			in.datagram = d
+			if k := ParseRequest(d); !seen[k] {
+				seen[k] = true
+				r.opts.Seen(k)
+			}
+		}
+		var outs []relayOutput
+		state, outs = state.next(in)
+		for len(outs) > 0 {
+			out := outs[0]
+			outs = outs[1:]
+			if r.emit(out) == errParentGone && !state.gone {
+				var more []relayOutput
+				state, more = state.next(relayInput{gone: true})
+				outs = append(outs, more...)
+			}
+		}
+	}
+}
+
+var errParentGone = errors.New("parent gone")
+
+// emit sends one datagram. A parent that reads nothing must not stop us: the
+// queue holds far more than the one request a newcomer has outstanding.
+func (r *Relay) emit(o relayOutput) error {
+	to, data := r.toParent, o.pass
+	if data == nil {
+		to, data = r.toChild, answerFor(o.answer, r.opts.FirstStart)
+	}
+	if data == nil {
+		return nil
+	}
+	r.conn.SetWriteDeadline(time.Now().Add(time.Second))
+	_, err := r.conn.WriteToUnix(data, to)
+	switch {
+	case err == nil || errors.Is(err, net.ErrClosed):
+		return nil
+	case to == r.toParent && (errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT)):
+		return errParentGone
+	}
+	r.opts.Log.Warn("relay: send failed", "to", to.Name, "request", ParseRequest(data).String(), "error", err)
+	return nil
+}

@@ -1,0 +1,126 @@
+package envoy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// session is one fresh connection: whoever answers its first query answers all
+// of them, or the later ones fail.
+type session struct {
+	admin *Admin
+	http  *http.Client
+}
+
+const anyNumberOfDials = 0
+
+var errConnectionLost = errors.New("the connection was closed between two queries")
+
+func (a *Admin) session() *session { return &session{a, client(a.address, 1)} }
+
+func (s *session) close() { s.http.CloseIdleConnections() }
+
+func (s *session) get(ctx context.Context, q query, read func(answer) error) error {
+	return s.admin.ask(ctx, s.http, q, read)
+}
+
+// client dials at most that often: net/http would silently repeat a GET on a
+// new connection, where by now another epoch may answer.
+func client(a Address, dials int32) *http.Client {
+	var made atomic.Int32
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		if made.Add(1) > dials && dials != anyNumberOfDials {
+			return nil, errConnectionLost
+		}
+		var d net.Dialer
+		network, address := a.network()
+		return d.DialContext(ctx, network, address)
+	}
+	return &http.Client{
+		Transport: &http.Transport{
+			DialContext: dial, DisableCompression: true,
+			MaxConnsPerHost: 1, MaxIdleConns: 1, IdleConnTimeout: time.Minute,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// query is one request.
+type query struct {
+	method string // "" means GET
+	path   string
+	within time.Duration // 0 means answerWithin
+	limit  int64         // bytes of the answer
+	status []int         // acceptable ones, nil means 200
+}
+
+// ask sends q and lets read have the answer. Its errors name the admin, the
+// query and what went wrong.
+func (a *Admin) ask(ctx context.Context, c *http.Client, q query, read func(answer) error) error {
+	if q.method == "" {
+		q.method = http.MethodGet
+	}
+	if q.within == 0 {
+		q.within = answerWithin
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, q.within,
+		fmt.Errorf("no answer within %v: %w", q.within, context.DeadlineExceeded))
+	defer cancel()
+	if err := exchange(ctx, c, q, read); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		path, _, _ := strings.Cut(q.path, "?")
+		return fmt.Errorf("admin %s: %s %s: %w", a.address, q.method, path, err)
+	}
+	return nil
+}
+
+func exchange(ctx context.Context, c *http.Client, q query, read func(answer) error) error {
+	req, err := http.NewRequestWithContext(ctx, q.method, "http://envoy"+q.path, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		var u *url.Error
+		if errors.As(err, &u) {
+			err = u.Err // ours names the query already
+		}
+		return err
+	}
+	defer resp.Body.Close()
+	ans := answer{&limited{resp.Body, q.limit}}
+	if resp.StatusCode != http.StatusOK && !slices.Contains(q.status, resp.StatusCode) {
+		return refusal(resp.StatusCode, resp.Body)
+	}
+	return read(ans)
+}
+
+// statusError is an answer with a status that the query can't use.
+type statusError struct {
+	status int
+	text   string
+}
+
+func (e *statusError) Error() string { return fmt.Sprintf("status %d: %s", e.status, e.text) }
+
+func isStatus(err error, status int) bool {
+	var e *statusError
+	return errors.As(err, &e) && e.status == status
+}
+
+func refusal(status int, body io.Reader) error {
+	head, _ := io.ReadAll(io.LimitReader(body, 200))
+	line, _, _ := strings.Cut(strings.TrimSpace(string(head)), "\n")
+	return &statusError{status, line}
+}

@@ -1,0 +1,79 @@
+package hotrestart
+
+import (
+	"log/slog"
+	"syscall"
+	"time"
+)
+
+// Action is one thing the shell must do; its outcome comes back as an Event.
+type Action any
+
+type (
+	// Read reads, checks and validates the newest input → Prepared.
+	Read struct {
+		ID    int
+		Want  Want
+		First bool // nobody serves yet
+	}
+	// Discard frees an input that will not be launched.
+	Discard struct{ Input Input }
+	// Launch takes the seat, stands the relay up and forks → Launched. Parent is
+	// -1 for the first epoch.
+	Launch struct {
+		Epoch, Parent int
+		Input         Input
+		Deadline      time.Time
+	}
+	// Watch waits for LIVE, then verifies → WentLive, Unverified…, Verified.
+	Watch struct{ Epoch int }
+	// Commit passes drain_listeners to the parent.
+	Commit struct{ Epoch int }
+	// Publish sets the ready marker and the heartbeat.
+	Publish struct{ Epoch int }
+	// Withdraw takes the ready marker away.
+	Withdraw struct{}
+	// TakeBack removes a newcomer: drained, killed, flag cleared → Removed.
+	// Hasty: it is killed at once.
+	TakeBack struct {
+		Epoch int
+		Hasty bool
+	}
+	// Count watches a draining epoch's connections → Counted….
+	Count struct{ Epoch int }
+	// DrainAll asks the newest epoch to drain and watches them all → Drained.
+	DrainAll struct{ Until time.Time }
+	// Signal sends a signal to an epoch.
+	Signal struct {
+		Epoch  int
+		Signal syscall.Signal
+	}
+	// Forget frees what a dead epoch left: relay, socket names, descriptors.
+	Forget struct{ Epoch int }
+	// Reply answers callers of reload.
+	Reply struct {
+		Waiters []int
+		Result  Result
+	}
+	// Log writes one line.
+	Log struct {
+		Level slog.Level
+		Text  string
+		Attrs []any
+	}
+	// Measure counts something; a nil *SupervisorMetrics ignores it.
+	Measure struct {
+		Name  string
+		Value float64
+		Label string
+	}
+)
+
+// Result is what a caller of reload learns.
+type Result struct {
+	Outcome  string // committed, unchanged, refused, failed, stopping
+	Epoch    int
+	Error    string
+	Log      []string
+	Duration time.Duration
+}

@@ -1,0 +1,228 @@
+package hotrestart
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"aether.internal/agent/internal/proxy/coordination"
+	"aether.internal/agent/internal/proxy/envoy"
+	"aether.internal/agent/internal/proxy/process"
+)
+
+// child is the shell's side of a Generation. The fields above launched are set
+// before the launch; those below belong to the launch until launched is closed
+// and don't change after.
+type child struct {
+	epoch, parent int
+	input         *input
+	admin         *envoy.Admin
+	tail          *tail
+	ctx           context.Context // ends when it is taken back or has ended
+	stop          context.CancelFunc
+	live          chan struct{} // closed when its relay has seen drain_listeners
+	hasty         chan struct{} // closed when it must be killed at once
+	hurry         sync.Once
+
+	launched chan struct{}
+	proc     *process.Process
+	relay    *envoy.Relay
+	linked   bool             // names lie under the parent's path
+	want     *envoy.Resources // what its parent had, nil: nothing to compare
+
+	known    *envoy.Resources // owner's: what it had when last asked
+	removing bool             // owner's: takeBack is under way
+}
+
+// launch prepares everything and forks, in the background: a seat may take a
+// second to become free.
+func (sh *shell) launch(a Launch) {
+	in := sh.inputs[a.Input.ID]
+	ctx, stop := context.WithCancel(sh.ctx)
+	c := &child{
+		epoch: a.Epoch, parent: a.Parent, input: in,
+		admin: envoy.NewAdmin(*in.boot.Admin), tail: newTail(sh.log, a.Epoch),
+		ctx: ctx, stop: stop,
+		live: make(chan struct{}), hasty: make(chan struct{}), launched: make(chan struct{}),
+	}
+	parent := sh.children[a.Parent]
+	sh.children[a.Epoch] = c
+	if sh.started.IsZero() {
+		sh.started = time.Now()
+	}
+	first := sh.started
+	sh.background(func() {
+		failed := sh.start(c, parent, first)
+		close(c.launched)
+		l := Launched{Epoch: c.epoch, Failed: failed}
+		if c.proc != nil {
+			l.Pid = c.proc.Pid()
+			sh.background(func() { sh.reap(c) })
+		}
+		sh.post(l)
+	})
+}
+
+func (sh *shell) start(c *child, parent *child, first time.Time) *Refusal {
+	c.want = sh.askParent(c, parent)
+	seat, err := coordination.TakeSeat(c.ctx, shmDir, sh.cfg.BaseID, c.epoch%envoy.Seats)
+	if err != nil {
+		return &Refusal{Step: "take the seat", Text: err.Error(), Code: ExitTaken}
+	}
+	defer seat.Release() // Envoy inherits it: held while that Envoy lives
+	if err := sh.standBetween(c, first); err != nil {
+		return &Refusal{Step: "prepare the seat", Text: err.Error(), Code: ExitUnexpected}
+	}
+	if err := sh.fork(c, seat); err != nil {
+		return &Refusal{Step: "start Envoy", Text: err.Error(), Code: ExitBinary}
+	}
+	return nil
+}
+
+// standBetween puts the relay into the parent's place under the newcomer's
+// path, or in plain mode the parent's real names.
+func (sh *shell) standBetween(c *child, first time.Time) (err error) {
+	if err := sh.dirs.Prepare(c.epoch); err != nil || c.parent < 0 {
+		return err
+	}
+	c.linked = true
+	if err := sh.dirs.LinkChild(c.parent, c.epoch); err != nil {
+		return err
+	}
+	if c.input.mode == ModePlain {
+		return sh.dirs.LinkParent(c.parent, c.epoch)
+	}
+	if err := sh.dirs.LinkUDPParent(c.parent, c.epoch); err != nil {
+		return err
+	}
+	c.relay, err = envoy.StartRelay(envoy.RelayOptions{
+		Listen:        sh.dirs.Socket(c.epoch, "parent", c.parent),
+		Parent:        sh.dirs.Socket(c.parent, "parent", c.parent),
+		Child:         sh.dirs.Socket(c.epoch, "child", c.epoch),
+		FirstStart:    first,
+		PassTerminate: c.input.mode == ModeUDP,
+		Log:           sh.log.With("epoch", c.epoch),
+		Seen: func(r envoy.Request) {
+			if r == envoy.DrainListeners {
+				close(c.live) // the watch posts: a relay must not wait for the owner
+			}
+		},
+	})
+	return err
+}
+
+func (sh *shell) fork(c *child, seat *coordination.Seat) error {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	c.proc, err = process.Start(process.Spec{
+		Path: c.input.binary.Path, Exe: c.input.binary.File,
+		Args: sh.launchArgs(c), Stdout: os.Stdout, Stderr: w,
+		Inherit: []*os.File{seat.File()},
+	})
+	if err != nil {
+		return errors.Join(err, r.Close())
+	}
+	sh.background(func() { c.tail.read(r) }) // ends with the last writer
+	return nil
+}
+
+func (sh *shell) launchArgs(c *child) []string {
+	timer := sh.cfg.ParentShutdownTime
+	if c.input.mode == ModeRelay {
+		// Envoy's own timer runs from LIVE; it must never come first.
+		timer += sh.cfg.HandoffDeadline + envoySlack
+	}
+	return envoy.Launch{
+		BaseID: sh.cfg.BaseID, Epoch: c.epoch, ConfigPath: c.input.snapshot,
+		SocketPath: sh.dirs.SocketPath(c.epoch), Concurrency: sh.concurrency,
+		DrainTime: sh.cfg.DrainTime, ParentShutdownTime: timer, Extra: sh.extra,
+	}.Args()
+}
+
+// reap tells the owner how a child ended.
+func (sh *shell) reap(c *child) {
+	status := c.proc.Wait()
+	c.stop()
+	code := ExitNewest
+	if status.Signal != 0 {
+		code = SignalCode(status.Signal)
+	}
+	c.tail.settle()
+	sh.post(Exited{Epoch: c.epoch, Status: status.String(), Code: code, Log: c.tail.lines()})
+}
+
+// parentGone lets the successor's relay answer for a dead parent.
+func (sh *shell) parentGone(epoch int) {
+	for _, c := range sh.children {
+		if c.parent == epoch && c.isLaunched() && c.relay != nil {
+			c.relay.ParentGone()
+		}
+	}
+}
+
+func (c *child) isLaunched() bool {
+	select {
+	case <-c.launched:
+		return true
+	default:
+		return false
+	}
+}
+
+// release frees what a dead child held. Its relay may go only now (fact 4).
+func (sh *shell) release(epoch int) {
+	c := sh.children[epoch]
+	if c == nil {
+		return
+	}
+	delete(sh.children, epoch)
+	c.stop()
+	<-c.launched
+	c.admin.Close()
+	sh.tearDown(c)
+	sh.discard(c.input.id)
+}
+
+// tearDown takes away a dead child's relay and names.
+func (sh *shell) tearDown(c *child) {
+	if c.relay != nil {
+		c.relay.Close()
+		c.relay = nil
+	}
+	var err error
+	if c.linked {
+		c.linked = false
+		err = sh.dirs.Unlink(c.parent, c.epoch)
+	}
+	if err := errors.Join(err, sh.dirs.Clear(c.epoch)); err != nil {
+		sh.log.Warn("cleaning up", "epoch", c.epoch, "error", err)
+	}
+}
+
+func (sh *shell) signal(a Signal) {
+	c := sh.children[a.Epoch]
+	if c == nil || c.proc == nil {
+		return
+	}
+	if err := c.proc.Signal(a.Signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		sh.log.Warn("signal", "epoch", a.Epoch, "signal", a.Signal.String(), "error", err)
+	}
+}
+
+func (sh *shell) commit(epoch int) {
+	if c := sh.children[epoch]; c.relay != nil {
+		c.relay.Commit()
+	}
+}
+
+// kill ends a child for good and waits until it was reaped.
+func (c *child) kill() {
+	_ = c.proc.Signal(syscall.SIGKILL)
+	<-c.proc.Done()
+}

@@ -1,0 +1,258 @@
+package hotrestart
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"aether.internal/agent/internal/proxy/envoy"
+)
+
+// input is a bootstrap and a binary that were checked together.
+type input struct {
+	id       int
+	boot     envoy.Bootstrap
+	hash     string // of the bootstrap's bytes
+	snapshot string // the file with just these bytes
+	binary   *envoy.Binary
+	mode     Mode
+}
+
+// reading is what a read needs of the owner's state, by value.
+type reading struct {
+	Read
+	binary  *envoy.Binary // the newest that was opened, nil at the start
+	serving *input        // nil at the start
+	known   *envoy.Resources
+}
+
+// read checks the newest input in the background → Prepared.
+func (sh *shell) read(a Read) {
+	r := reading{Read: a, binary: sh.binary}
+	if s := sh.state.serving(); s != nil {
+		r.serving, r.known = sh.children[s.Epoch].input, sh.children[s.Epoch].known
+	}
+	ctx, cancel := context.WithCancel(sh.ctx)
+	sh.reader()
+	sh.reader = cancel
+	sh.background(func() {
+		defer cancel()
+		in, failed := sh.prepare(ctx, r)
+		p := Prepared{ID: a.ID, Failed: failed}
+		if failed == nil {
+			p.Input = Input{ID: a.ID, Config: in.hash, Binary: in.binary.Hash, Mode: in.mode}
+		}
+		// The owner must know the input before the core may launch it.
+		_ = sh.ask(context.WithoutCancel(ctx), func(sh *shell) {
+			if failed == nil {
+				sh.inputs[a.ID], sh.binary = in, in.binary
+			}
+			sh.step(p)
+		})
+	})
+}
+
+func (sh *shell) discard(id int) {
+	if in := sh.inputs[id]; in != nil {
+		delete(sh.inputs, id)
+		// The binary's descriptor closes with its last user.
+		_ = os.Remove(in.snapshot)
+	}
+}
+
+// prepare reads, checks, snapshots and validates. Nothing that serves is
+// touched by it.
+func (sh *shell) prepare(ctx context.Context, r reading) (*input, *Refusal) {
+	data, err := readBootstrap(sh.cfg.ConfigPath)
+	if err != nil {
+		return nil, &Refusal{Step: "read the bootstrap", Text: err.Error(), Code: ExitBootstrap}
+	}
+	in := &input{id: r.ID, hash: digest(data)}
+	if in.binary, err = sh.openBinary(ctx, r.binary); err != nil {
+		return nil, &Refusal{Step: "open the Envoy binary", Text: err.Error(), Code: ExitBinary}
+	}
+	if in.boot, err = envoy.ParseBootstrap(data); err == nil {
+		err = sh.checkBootstrap(in.boot)
+	}
+	if err != nil {
+		return nil, &Refusal{Step: "check the bootstrap", Text: sh.cfg.ConfigPath + ": " + err.Error(), Code: ExitBootstrap}
+	}
+	if refusal := sh.checkHandoff(in, r); refusal != nil {
+		return nil, refusal
+	}
+	in.snapshot = sh.snapshotPath(r.ID)
+	if err := os.WriteFile(in.snapshot, data, 0o600); err != nil {
+		return nil, &Refusal{Step: "snapshot the bootstrap", Text: err.Error(), Code: ExitUnexpected}
+	}
+	if refusal := sh.validate(ctx, in, r); refusal != nil {
+		_ = os.Remove(in.snapshot)
+		return nil, refusal
+	}
+	return in, nil
+}
+
+// readBootstrap reads the file whole, at most envoy.MaxBootstrap bytes.
+func readBootstrap(path string) ([]byte, error) {
+	switch ext := strings.ToLower(filepath.Ext(path)); ext {
+	case ".yaml", ".yml", ".json":
+	default:
+		return nil, fmt.Errorf("%s: a bootstrap's name must end in .yaml, .yml or .json (Envoy reads it by its ending)", path)
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
+	if err != nil {
+		return nil, plain(err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file but %s", path, kindOf(info.Mode()))
+	} else if info.Size() > envoy.MaxBootstrap {
+		return nil, fmt.Errorf("%s is too large: %d bytes, at most %d are read", path, info.Size(), envoy.MaxBootstrap)
+	}
+	return io.ReadAll(io.LimitReader(f, envoy.MaxBootstrap+1))
+}
+
+// plain says in a sentence why a file could not be opened.
+func plain(err error) error {
+	var path *fs.PathError
+	if !errors.As(err, &path) {
+		return err
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s does not exist", path.Path)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s can't be read: permission denied for uid %d", path.Path, os.Getuid())
+	}
+	return err
+}
+
+func kindOf(m fs.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "a directory"
+	case m&fs.ModeNamedPipe != 0:
+		return "a FIFO"
+	case m&fs.ModeSocket != 0:
+		return "a socket"
+	}
+	return "a device"
+}
+
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// openBinary keeps the open file as long as the path still names just that
+// one: validate, start and retry run the same bytes (rule 3), and nothing is
+// hashed twice.
+func (sh *shell) openBinary(ctx context.Context, last *envoy.Binary) (*envoy.Binary, error) {
+	if last != nil && last.Same(sh.cfg.EnvoyPath) {
+		return last, nil
+	}
+	b, err := envoy.OpenBinary(sh.cfg.EnvoyPath)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.Probe(ctx); err != nil {
+		b.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// checkBootstrap refuses what could never be verified.
+func (sh *shell) checkBootstrap(b envoy.Bootstrap) error {
+	switch {
+	case b.Admin == nil:
+		return errors.New("it has no admin address, and without one nothing can be verified; add admin.address")
+	case !b.Admin.IsUnix() && b.Admin.Port == 0:
+		return errors.New("its admin port is 0, so nobody knows where it will listen; choose a port or a pipe")
+	case sh.cfg.AdminAddress == "":
+		return nil
+	}
+	want, err := envoy.ParseAddress(sh.cfg.AdminAddress)
+	if err != nil {
+		return fmt.Errorf("--admin-address: %w", err)
+	}
+	if want.String() != b.Admin.String() {
+		return fmt.Errorf("its admin address is %s, but --admin-address says %s", b.Admin, want)
+	}
+	return nil
+}
+
+// checkHandoff chooses the way of the handoff and refuses those that can't
+// work.
+func (sh *shell) checkHandoff(in *input, r reading) *Refusal {
+	b := in.binary
+	if s := r.serving; s != nil && s.binary.HotRestartVersion != b.HotRestartVersion {
+		return &Refusal{Step: "compare hot-restart versions", Code: ExitBinary, Text: fmt.Sprintf(
+			"%s (Envoy %s) speaks %s, the serving Envoy %s speaks %s: they can't hand over; restart the container to change to it",
+			b.Path, b.Version, b.HotRestartVersion, s.binary.Version, s.binary.HotRestartVersion)}
+	}
+	switch {
+	case sh.cfg.NoRelay || b.HotRestartVersion != envoy.KnownHotRestartVersion:
+		in.mode = ModePlain
+	case hasUDP(in.boot.Listeners, nil) || r.serving != nil && hasUDP(r.serving.boot.Listeners, r.known):
+		in.mode = ModeUDP
+	}
+	if in.mode == ModePlain && r.serving != nil && in.boot.Dynamic && !in.boot.WaitsForFirstFetch {
+		return &Refusal{Step: "check the bootstrap", Code: ExitBootstrap, Text: "in plain mode a newcomer commits itself when it is LIVE, " +
+			"and with a silent control plane it is LIVE with nothing: say initial_fetch_timeout: 0s in each LDS and CDS source (and ADS)"}
+	}
+	return nil
+}
+
+func hasUDP(static []envoy.Listener, known *envoy.Resources) bool {
+	for _, l := range static {
+		if l.UDP || l.QUIC {
+			return true
+		}
+	}
+	if known != nil {
+		for _, l := range known.DynamicListeners {
+			if l.Listener.UDP || l.Listener.QUIC {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// validateTime bounds --mode validate: about as long as a start (fact 5), and
+// 20,000 clusters take 7 s.
+const validateTime = 2 * time.Minute
+
+func (sh *shell) validate(ctx context.Context, in *input, r reading) *Refusal {
+	switch s := r.serving; {
+	case sh.cfg.Validate == ValidateNever:
+		return nil
+	case sh.cfg.Validate == ValidateChanges && s != nil && s.hash == in.hash && s.binary.Hash == in.binary.Hash:
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, validateTime)
+	defer cancel()
+	err := in.binary.Validate(ctx, in.snapshot, sh.extra)
+	var refused *envoy.ValidationError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &refused):
+		text := strings.ReplaceAll(refused.Error(), in.snapshot, sh.cfg.ConfigPath)
+		return &Refusal{Step: "validate", Text: text, Code: ExitBootstrap, Log: strings.Split(text, "\n")}
+	case r.First: // a validator that can't run must not stop a first start (rule 3)
+		sh.log.Warn("the validator could not run; starting without", "error", err)
+		return nil
+	}
+	return &Refusal{Step: "validate", Text: "the validator could not run: " + err.Error(), Code: ExitBinary}
+}

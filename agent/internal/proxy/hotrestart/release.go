@@ -1,0 +1,119 @@
+package hotrestart
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// counted ends a draining epoch that is idle: no connection, twice in a row.
+func (t *turn) counted(e Counted) {
+	g := t.gen(e.Epoch)
+	if g == nil {
+		return
+	}
+	g.Connections = e.Connections
+	if e.Connections == 0 {
+		g.Zeros++
+	} else {
+		g.Zeros = 0
+	}
+	if t.Stage == Running && g.Phase == Draining && g.Limit && g.Zeros >= 2 {
+		t.end(g, "idle")
+	}
+}
+
+// end is the only way an old epoch is told to go. Its successor's relay
+// answers for it from then on (rule 6), and its own relay keeps its terminate
+// from its parent (fact 15).
+func (t *turn) end(g *Generation, why string) {
+	if g.Phase == Ending {
+		return
+	}
+	g.Phase, g.Deadline = Ending, t.at.Add(t.Limits.Kill)
+	t.act(Measure{"parents_ended", 1, why}, Signal{g.Epoch, syscall.SIGTERM})
+	t.log(slog.LevelInfo, "old epoch is ended", "epoch", g.Epoch, "why", why, "connections", g.Connections,
+		"drained", t.at.Sub(g.DrainingFrom).Round(time.Millisecond).String())
+}
+
+// expire acts on every deadline that has passed.
+func (t *turn) expire() {
+	for i := range t.Gens {
+		g := &t.Gens[i]
+		if g.Deadline.IsZero() || t.at.Before(g.Deadline) {
+			continue
+		}
+		switch g.Phase {
+		case Starting, Live:
+			t.takeBack(g, "handoff deadline", t.notInTime(g))
+		case Draining:
+			if t.Stage == Running {
+				t.end(g, "limit")
+			}
+		case Ending:
+			g.Deadline = t.at.Add(t.Limits.Kill)
+			t.act(Signal{g.Epoch, syscall.SIGKILL})
+			t.log(slog.LevelWarn, "epoch ignored SIGTERM and is killed", "epoch", g.Epoch)
+		}
+	}
+	if t.Stage == Stopping && !t.StopBy.IsZero() && !t.at.Before(t.StopBy) {
+		t.log(slog.LevelWarn, "stop: the wait for connections is over; what is left is cut")
+		t.close()
+	}
+}
+
+func (t *turn) notInTime(g *Generation) string {
+	what := "not LIVE"
+	if g.Phase == Live {
+		what = "LIVE, but not verified"
+	}
+	text := fmt.Sprintf("%s after %s", what, t.at.Sub(g.LaunchedAt).Round(time.Millisecond))
+	if len(g.Missing) > 0 {
+		text += "; missing: " + strings.Join(g.Missing, "; ")
+	}
+	return text
+}
+
+func (t *turn) exited(e Exited) {
+	g := t.gen(e.Epoch)
+	if g == nil {
+		return
+	}
+	switch g.Phase {
+	case Starting, Live:
+		t.takeBack(g, "start", "the newcomer ended by itself ("+e.Status+")")
+	case Removing: // TakeBack reaps it
+	case Serving:
+		t.crashed(g, e)
+	default:
+		t.log(slog.LevelInfo, "old epoch has ended", "epoch", g.Epoch, "status", e.Status)
+		t.gone(e.Epoch)
+	}
+}
+
+func (t *turn) gone(epoch int) {
+	t.drop(epoch)
+	t.act(Forget{epoch})
+}
+
+// crashed: the newest committed epoch ended by itself, so nothing serves. The
+// marker goes first. A newcomer that has a relay may still become serving,
+// because the relay answers for the dead parent (fact 4).
+func (t *turn) crashed(g *Generation, e Exited) {
+	t.act(Withdraw{}, Measure{"child_exits", 1, "crash"})
+	text := fmt.Sprintf("epoch %d ended by itself: %s", g.Epoch, e.Status)
+	t.LastFailure = &Failure{At: t.at, Epoch: g.Epoch, Step: "serve", Text: text, Log: e.Log}
+	t.log(slog.LevelError, "the serving epoch ended by itself", "epoch", g.Epoch, "status", e.Status, "log", e.Log)
+	t.gone(e.Epoch)
+	if t.Stage != Running {
+		return
+	}
+	t.Code, t.Reason = e.Code, text
+	if n := t.newcomer(); n != nil && n.uncommitted() && n.Input.Mode != ModePlain {
+		t.log(slog.LevelWarn, "the newcomer goes on without its parent", "epoch", n.Epoch)
+		return
+	}
+	t.cancel("the serving epoch ended by itself")
+}

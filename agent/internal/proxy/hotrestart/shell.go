@@ -1,0 +1,207 @@
+package hotrestart
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"aether.internal/agent/internal/proxy/coordination"
+	"aether.internal/agent/internal/proxy/envoy"
+)
+
+// shell carries out what next decides. Its fields belong to the owner's
+// goroutine; what it starts in the background gets what it needs by value and
+// answers with events.
+type shell struct {
+	*Supervisor
+	ctx   context.Context // ends with Run
+	state State
+
+	dirs        envoy.SeatDirs
+	extra       []string
+	concurrency int
+	marker      *coordination.Marker
+	ready       bool
+
+	children map[int]*child
+	inputs   map[int]*input
+	binary   *envoy.Binary // the newest that was opened
+	reader   context.CancelFunc
+	waiters  map[int]chan Result
+	nextWait int
+	started  time.Time // of the first epoch
+	work     sync.WaitGroup
+}
+
+// shmDir is where Envoy's shared segment and the seats beside it live.
+const shmDir = "/dev/shm"
+
+// envoySlack is added to Envoy's own timer so that it never fires before ours.
+const envoySlack = 10 * time.Second
+
+func newShell(s *Supervisor) (*shell, error) {
+	extra, err := envoy.CheckExtra(s.cfg.ExtraArgs)
+	if err != nil {
+		return nil, &ExitError{Code: ExitUsage, Err: err}
+	}
+	sh := &shell{
+		Supervisor: s,
+		dirs:       envoy.SeatDirs{StateDir: s.cfg.StateDir, BaseID: s.cfg.BaseID},
+		extra:      extra.Args,
+		marker:     coordination.NewMarker(s.cfg.ReadyMarkerPath),
+		children:   map[int]*child{},
+		inputs:     map[int]*input{},
+		waiters:    map[int]chan Result{},
+		reader:     func() {},
+	}
+	sh.state.Limits = Limits{
+		Handoff: s.cfg.HandoffDeadline, GiveWay: 10 * time.Second,
+		Drain: s.cfg.DrainTime, Parent: s.cfg.ParentShutdownTime, Kill: 5 * time.Second,
+	}
+	if sh.concurrency, err = pinConcurrency(s.cfg.Concurrency, extra.Concurrency); err != nil {
+		return nil, &ExitError{Code: ExitUsage, Err: err}
+	}
+	if err := sh.dirs.Check(); err != nil {
+		return nil, &ExitError{Code: ExitUsage, Err: err}
+	}
+	if err := coordination.EnsureStateDir(s.cfg.StateDir); err != nil {
+		return nil, &ExitError{Code: ExitTaken, Err: err}
+	}
+	if err := sh.nobodyAlive(); err != nil {
+		return nil, &ExitError{Code: ExitTaken, Err: err}
+	}
+	return sh, nil
+}
+
+func (sh *shell) step(is any) { sh.apply(Event{At: time.Now(), Is: is}) }
+
+// apply lets next decide, then acts.
+func (sh *shell) apply(ev Event) {
+	sh.observe(ev.Is)
+	var actions []Action
+	sh.state, actions = next(sh.state, ev)
+	for _, a := range actions {
+		sh.perform(a)
+	}
+}
+
+// observe keeps what the core doesn't need to know.
+func (sh *shell) observe(is any) {
+	switch e := is.(type) {
+	case Exited:
+		sh.parentGone(e.Epoch)
+	case Removed:
+		sh.release(e.Epoch)
+	}
+}
+
+func (sh *shell) perform(a Action) {
+	switch a := a.(type) {
+	case Read:
+		sh.read(a)
+	case Discard:
+		sh.discard(a.Input.ID)
+	case Launch:
+		sh.launch(a)
+	case Watch:
+		sh.watchNewcomer(sh.children[a.Epoch])
+	case Commit:
+		sh.commit(a.Epoch)
+	case Publish:
+		sh.publish(a.Epoch)
+	case Withdraw:
+		sh.withdraw()
+	case TakeBack:
+		sh.takeBack(a)
+	case Count:
+		sh.count(sh.children[a.Epoch])
+	case DrainAll:
+		sh.drainAll(a.Until)
+	case Signal:
+		sh.signal(a)
+	case Forget:
+		sh.release(a.Epoch)
+	case Reply:
+		sh.reply(a)
+	case Log:
+		sh.log.Log(sh.ctx, a.Level, a.Text, a.Attrs...)
+	case Measure:
+		sh.metrics.record(a)
+	}
+}
+
+// background runs f apart from the owner; Run waits for it.
+func (sh *shell) background(f func()) { sh.work.Go(f) }
+
+// publish tells the node who serves (rule 13): only now our own child is the
+// committed epoch.
+func (sh *shell) publish(epoch int) {
+	if err := sh.marker.Publish(); err != nil {
+		sh.log.Error("ready marker", "error", err)
+	} else {
+		sh.ready = true
+	}
+	err := coordination.WriteHeartbeat(sh.cfg.StateDir, coordination.Heartbeat{
+		Epoch: epoch, Generation: epoch + 1, Concurrency: sh.concurrency, Pod: os.Getenv("POD_NAME"),
+	})
+	if err != nil { // a hint for people; nobody decides by it in place
+		sh.log.Warn("heartbeat", "error", err)
+	}
+}
+
+func (sh *shell) withdraw() {
+	if err := sh.marker.Withdraw(); err != nil {
+		sh.log.Error("ready marker", "error", err)
+	}
+	sh.ready = false
+}
+
+func (sh *shell) reply(a Reply) {
+	for _, w := range a.Waiters {
+		if ch := sh.waiters[w]; ch != nil {
+			ch <- a.Result // buffered
+			delete(sh.waiters, w)
+		}
+	}
+}
+
+// tidy leaves nothing behind: every child is dead by now.
+func (sh *shell) tidy() {
+	sh.reader()
+	for epoch := range sh.children {
+		sh.release(epoch)
+	}
+	sh.withdraw()
+	sh.work.Wait()
+	for id := range sh.inputs {
+		sh.discard(id)
+	}
+	for seat := range envoy.Seats {
+		if err := sh.dirs.Clear(seat); err != nil {
+			sh.log.Warn("cleaning up", "error", err)
+		}
+	}
+	_ = os.Remove(filepath.Join(sh.cfg.StateDir, "epoch"))
+	sh.removeSegment()
+}
+
+// removeSegment takes Envoy's shared segment away when no seat is held: Envoy
+// itself always leaves it.
+func (sh *shell) removeSegment() {
+	for seat := range envoy.Seats {
+		if held, err := coordination.SeatHeld(shmDir, sh.cfg.BaseID, seat); held || err != nil {
+			return
+		}
+	}
+	if err := envoy.RemoveSegment(sh.cfg.BaseID); err != nil && !os.IsNotExist(err) {
+		sh.log.Warn("cleaning up", slog.String("segment", envoy.SegmentPath(sh.cfg.BaseID)), slog.Any("error", err))
+	}
+}
+
+func (sh *shell) snapshotPath(id int) string {
+	return filepath.Join(sh.cfg.StateDir, "bootstrap."+strconv.Itoa(id)+filepath.Ext(sh.cfg.ConfigPath))
+}

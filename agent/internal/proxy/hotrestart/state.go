@@ -1,0 +1,258 @@
+package hotrestart
+
+import (
+	"slices"
+	"time"
+)
+
+// Mode is how a newcomer takes over from its parent (DESIGN section 2).
+type Mode int
+
+const (
+	// ModeRelay: verified before it is committed; the parent ends when idle or
+	// at its limit.
+	ModeRelay Mode = iota
+	// ModeUDP: as ModeRelay until the commit; then Envoy's own timer is the
+	// parent's limit, because UDP listeners stay paused until it fires.
+	ModeUDP
+	// ModePlain: no relay. The newcomer commits itself when it is LIVE and only
+	// Envoy's parent-shutdown ends the parent.
+	ModePlain
+)
+
+func (m Mode) String() string { return [...]string{"relay", "udp", "plain"}[m] }
+
+// Phase is where an epoch stands in its life.
+type Phase int
+
+const (
+	Starting Phase = iota // forked, not LIVE
+	Live                  // LIVE, not verified; its parent has not been told to drain
+	Serving               // committed
+	Draining              // its successor is committed
+	Ending                // told to end; killed at its deadline
+	Removing              // a newcomer that is being taken back
+)
+
+func (p Phase) String() string {
+	return [...]string{"starting", "live", "serving", "draining", "ending", "removing"}[p]
+}
+
+// Stage is where the supervisor stands in its own life.
+type Stage int
+
+const (
+	Running  Stage = iota
+	Stopping       // asked to stop: takes the newcomer back, then waits for connections
+	Closing        // every epoch has been told to end
+	Done
+)
+
+// Input is a validated bootstrap and binary, ready to be launched.
+type Input struct {
+	ID             int    // the shell's handle
+	Config, Binary string // content hashes
+	Mode           Mode
+}
+
+func (i Input) same(j Input) bool { return i.Config == j.Config && i.Binary == j.Binary }
+
+// Trigger is why a handoff is wanted.
+type Trigger int
+
+const (
+	TriggerStart Trigger = iota
+	TriggerSignal
+	TriggerConfig
+	TriggerBinary
+	TriggerReload
+)
+
+func (t Trigger) String() string {
+	return [...]string{"start", "signal", "config", "binary", "reload"}[t]
+}
+
+// Want is a wish for a handoff; wishes that wait collapse into one.
+type Want struct {
+	Triggers []Trigger
+	Force    bool
+	Since    time.Time
+	Waiters  []int // callers of reload, to be answered
+}
+
+// watchOnly tells whether nobody asked but the watcher: then an unchanged input
+// is no reason to restart.
+func (w Want) watchOnly() bool {
+	for _, t := range w.Triggers {
+		if t != TriggerConfig && t != TriggerBinary {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *Want) merge(o Want) {
+	for _, t := range o.Triggers {
+		if !slices.Contains(w.Triggers, t) {
+			w.Triggers = append(w.Triggers, t)
+		}
+	}
+	if w.Since.IsZero() {
+		w.Since = o.Since
+	}
+	w.Force = w.Force || o.Force
+	w.Waiters = append(w.Waiters, o.Waiters...)
+}
+
+// Generation is one living Envoy.
+type Generation struct {
+	Epoch    int
+	Phase    Phase
+	Input    Input
+	Want     Want // what it was launched for
+	Deadline time.Time
+	Limit    bool // Deadline is a draining epoch's limit
+
+	Pid          int
+	PreparedIn   time.Duration // from the trigger to the launch
+	LaunchedAt   time.Time
+	LiveAt       time.Time
+	CommittedAt  time.Time
+	DrainingFrom time.Time
+	Missing      []string // what the newest verification missed
+
+	Connections int // -1: unknown
+	Zeros       int // looks in a row that saw no connection
+	Answered    bool
+	Reopen      bool // a log reopen that waits for its first answer
+	Superseded  bool // taken back for a newer input
+}
+
+func (g *Generation) uncommitted() bool { return g.Phase == Starting || g.Phase == Live }
+
+// Reading is an input that is being read and validated.
+type Reading struct {
+	ID   int
+	Want Want
+}
+
+// Ready is a validated input that waits for its launch.
+type Ready struct {
+	Want  Want
+	Input Input
+	Since time.Time
+}
+
+// Failure is a handoff that did not happen, or an epoch that ended by itself.
+type Failure struct {
+	At    time.Time
+	Epoch int
+	Step  string
+	Text  string
+	Log   []string // the newcomer's own last lines
+}
+
+// Handoff is a commit.
+type Handoff struct {
+	At                           time.Time
+	From, To                     int
+	Triggers                     []Trigger
+	Prepare, Live, Verify, Total time.Duration
+	Forced                       []string // what was missing when --force committed it
+}
+
+// Limits are the times the core decides by.
+type Limits struct {
+	Handoff time.Duration // from fork to verified
+	GiveWay time.Duration // an uncommitted newcomer this old gives way to a newer input
+	Drain   time.Duration // wait for connections at a stop
+	Parent  time.Duration // a draining epoch's limit
+	Kill    time.Duration // from SIGTERM to SIGKILL
+}
+
+// State is everything the supervisor decides by.
+type State struct {
+	Limits Limits
+	Stage  Stage
+	Gens   []Generation // living epochs, oldest first
+
+	Wanted  *Want    // the newest wish, not yet read
+	Reading *Reading // at most one input is being read
+	Ready   *Ready
+	NextID  int
+
+	StopBy time.Time // when the wait for connections ends
+	Skip   bool      // a second stop: no waiting
+	Code   int       // exit code once Done
+	Reason string
+
+	LastFailure *Failure
+	LastHandoff *Handoff
+	Served      bool // some epoch has been committed
+}
+
+func (s State) clone() State {
+	s.Gens = slices.Clone(s.Gens)
+	if s.Wanted != nil {
+		w := *s.Wanted
+		w.Triggers, w.Waiters = slices.Clone(w.Triggers), slices.Clone(w.Waiters)
+		s.Wanted = &w
+	}
+	return s
+}
+
+// gen is a living epoch, nil when there is none of that number.
+func (s *State) gen(epoch int) *Generation {
+	for i := range s.Gens {
+		if s.Gens[i].Epoch == epoch {
+			return &s.Gens[i]
+		}
+	}
+	return nil
+}
+
+func (s *State) where(match func(*Generation) bool) *Generation {
+	for i := range s.Gens {
+		if match(&s.Gens[i]) {
+			return &s.Gens[i]
+		}
+	}
+	return nil
+}
+
+// serving is the committed epoch that no other has followed.
+func (s *State) serving() *Generation {
+	return s.where(func(g *Generation) bool { return g.Phase == Serving })
+}
+
+// newcomer is the one epoch that is not committed.
+func (s *State) newcomer() *Generation {
+	return s.where(func(g *Generation) bool { return g.uncommitted() || g.Phase == Removing })
+}
+
+func (s *State) drop(epoch int) {
+	s.Gens = slices.DeleteFunc(s.Gens, func(g Generation) bool { return g.Epoch == epoch })
+}
+
+// Wake is when the state wants its next Tick; zero means never.
+func (s State) Wake() time.Time {
+	var wake time.Time
+	sooner := func(t time.Time) {
+		if !t.IsZero() && (wake.IsZero() || t.Before(wake)) {
+			wake = t
+		}
+	}
+	for i := range s.Gens {
+		g := &s.Gens[i]
+		if g.Phase != Serving && g.Phase != Removing {
+			sooner(g.Deadline)
+		}
+		if g.uncommitted() && (s.Wanted != nil || s.Ready != nil) {
+			sooner(g.LaunchedAt.Add(s.Limits.GiveWay))
+		}
+	}
+	if s.Stage == Stopping {
+		sooner(s.StopBy)
+	}
+	return wake
+}

@@ -1,0 +1,133 @@
+package hotrestart
+
+import (
+	"log/slog"
+	"syscall"
+	"time"
+)
+
+// stop is rule 8. The first one drains, a second skips the wait.
+func (t *turn) stop(e Stop) {
+	switch t.Stage {
+	case Running:
+		t.Stage, t.Code, t.Reason = Stopping, 0, e.By
+		t.act(Withdraw{})
+		t.log(slog.LevelInfo, "stopping", "by", e.By)
+		t.cancel("the supervisor is stopping")
+	case Stopping:
+		t.Skip = true
+		t.log(slog.LevelWarn, "stopping without waiting", "by", e.By)
+		if n := t.newcomer(); n != nil {
+			t.act(TakeBack{Epoch: n.Epoch, Hasty: true})
+			return
+		}
+		t.close()
+	}
+}
+
+// cancel drops every wish; an uncommitted newcomer is removed first of all.
+func (t *turn) cancel(why string) {
+	for _, w := range t.wishes() {
+		t.reply(w, Result{Outcome: "stopping", Error: why})
+	}
+	if t.Ready != nil {
+		t.act(Discard{t.Ready.Input})
+	}
+	t.Wanted, t.Reading, t.Ready = nil, nil, nil
+	if n := t.newcomer(); n != nil && n.uncommitted() {
+		n.Phase = Removing
+		t.act(TakeBack{Epoch: n.Epoch, Hasty: t.Skip})
+		t.log(slog.LevelInfo, "newcomer is removed", "epoch", n.Epoch, "why", why)
+	}
+}
+
+func (t *turn) wishes() []*Want {
+	var ws []*Want
+	if t.Wanted != nil {
+		ws = append(ws, t.Wanted)
+	}
+	if t.Reading != nil {
+		w := t.Reading.Want
+		ws = append(ws, &w)
+	}
+	if t.Ready != nil {
+		w := t.Ready.Want
+		ws = append(ws, &w)
+	}
+	if n := t.newcomer(); n != nil {
+		ws = append(ws, &n.Want)
+	}
+	return ws
+}
+
+// drainAll waits for the connections of all generations, once the newcomer is
+// gone: up to the drain time, or what is left of an older epoch's limit.
+func (t *turn) drainAll() {
+	if t.newcomer() != nil {
+		return
+	}
+	if len(t.Gens) == 0 || t.Skip {
+		t.close()
+		return
+	}
+	if !t.StopBy.IsZero() {
+		return
+	}
+	t.StopBy = t.at.Add(t.Limits.Drain)
+	for i := range t.Gens {
+		if g := &t.Gens[i]; g.Phase == Draining && g.Deadline.After(t.StopBy) {
+			t.StopBy = g.Deadline
+		}
+	}
+	t.act(DrainAll{t.StopBy})
+	t.log(slog.LevelInfo, "draining", "until", t.StopBy.Sub(t.at).Round(time.Millisecond).String())
+}
+
+func (t *turn) drained() {
+	if t.Stage == Stopping {
+		t.log(slog.LevelInfo, "drained: no connection is left")
+		t.close()
+	}
+}
+
+// close ends everything.
+func (t *turn) close() {
+	if t.Stage < Closing {
+		t.Stage = Closing
+		t.act(Withdraw{})
+		for i := range t.Gens {
+			g := &t.Gens[i]
+			g.Phase, g.Deadline = Ending, t.at.Add(t.Limits.Kill)
+			t.act(Signal{g.Epoch, syscall.SIGTERM})
+		}
+	}
+	if len(t.Gens) == 0 {
+		t.Stage = Done
+	}
+}
+
+func (t *turn) answered(epoch int) {
+	g := t.gen(epoch)
+	if g == nil || g.Answered {
+		return
+	}
+	g.Answered = true
+	if g.Reopen {
+		g.Reopen = false
+		t.act(Signal{epoch, syscall.SIGUSR1})
+	}
+}
+
+// reopen forwards SIGUSR1 to every epoch whose admin has answered once: an
+// Envoy that has just been started dies of it (fact 22). A draining epoch
+// still writes its log.
+func (t *turn) reopen() {
+	for i := range t.Gens {
+		g := &t.Gens[i]
+		if g.Answered {
+			t.act(Signal{g.Epoch, syscall.SIGUSR1})
+		} else {
+			g.Reopen = true
+		}
+	}
+}

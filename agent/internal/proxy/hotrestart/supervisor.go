@@ -1,0 +1,183 @@
+// Package hotrestart supervises one Envoy and hands its work over, epoch by
+// epoch, without dropping a connection: in place, when the bootstrap or the
+// binary changes. Every decision is in next, a pure function (next.go,
+// release.go, stop.go); the rest of the package carries decisions out.
+package hotrestart
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"aether.internal/agent/internal/proxy/configwatch"
+	"aether.internal/agent/internal/proxy/control"
+	"aether.internal/agent/internal/proxy/process"
+)
+
+// Supervisor owns the Envoy process lifecycle and performs hot restarts.
+type Supervisor struct {
+	cfg     Config
+	log     *slog.Logger
+	metrics *SupervisorMetrics
+
+	events chan Event
+	asks   chan func(*shell)
+	done   chan struct{}
+}
+
+// New creates a Supervisor. metrics may be nil to disable instrumentation.
+func New(cfg Config, log *slog.Logger, metrics *SupervisorMetrics) *Supervisor {
+	if cfg.HandoffDeadline == 0 {
+		cfg.HandoffDeadline = DefaultHandoffDeadline
+	}
+	if cfg.Validate == "" {
+		cfg.Validate = ValidateAlways
+	}
+	return &Supervisor{
+		cfg: cfg, log: log, metrics: metrics,
+		events: make(chan Event), asks: make(chan func(*shell)), done: make(chan struct{}),
+	}
+}
+
+// Run starts Envoy and supervises it until ctx ends or a SIGTERM or SIGINT
+// arrives (then it returns nil, drained), or until nothing serves any more (an
+// *ExitError names the exit code). It installs its own signal handlers, and
+// needs process.Main. Run may be called once.
+func (s *Supervisor) Run(ctx context.Context) error {
+	if !process.HasMain() {
+		return process.ErrNoMain
+	}
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1)
+	defer signal.Stop(signals)
+
+	sh, err := newShell(s)
+	if err != nil {
+		return err
+	}
+	defer close(s.done) // last: from here on nobody is listened to
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	sh.ctx = background
+	var helpers sync.WaitGroup
+	defer helpers.Wait()
+	defer stop()
+	if err := s.serveControl(background, &helpers); err != nil {
+		return err
+	}
+	s.watch(background, &helpers)
+
+	sh.step(Triggered{By: TriggerStart})
+	s.loop(ctx, sh, signals)
+	sh.tidy()
+	if sh.state.Code != ExitOK {
+		return Exitf(sh.state.Code, "%s", sh.state.Reason)
+	}
+	return nil
+}
+
+// loop owns all state: every event, question and signal passes here.
+func (s *Supervisor) loop(ctx context.Context, sh *shell, signals <-chan os.Signal) {
+	cancelled := ctx.Done()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for sh.state.Stage != Done {
+		arm(timer, sh.state.Wake())
+		select {
+		case ev := <-s.events:
+			sh.apply(ev)
+		case ask := <-s.asks:
+			ask(sh)
+		case sig := <-signals:
+			sh.step(eventOf(sig))
+		case <-cancelled:
+			cancelled = nil // counts as one SIGTERM
+			sh.step(Stop{By: "context: " + context.Cause(ctx).Error()})
+		case <-timer.C:
+			sh.step(Tick{})
+		}
+	}
+}
+
+func arm(t *time.Timer, at time.Time) {
+	wait := 24 * time.Hour
+	if !at.IsZero() {
+		wait = max(time.Until(at), 0)
+	}
+	t.Reset(wait)
+}
+
+func eventOf(sig os.Signal) any {
+	switch sig {
+	case syscall.SIGHUP:
+		return Triggered{By: TriggerSignal}
+	case syscall.SIGUSR1:
+		return Reopen{}
+	}
+	return Stop{By: sig.String()}
+}
+
+// post hands an event to the owner; it is dropped once the owner has gone.
+func (s *Supervisor) post(is any) {
+	select {
+	case s.events <- Event{At: time.Now(), Is: is}:
+	case <-s.done:
+	}
+}
+
+// ask runs f on the owner's goroutine.
+func (s *Supervisor) ask(ctx context.Context, f func(*shell)) error {
+	ran := make(chan struct{})
+	select {
+	case s.asks <- func(sh *shell) { defer close(ran); f(sh) }:
+		<-ran
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.done:
+		return errors.New("the supervisor has stopped")
+	}
+}
+
+func (s *Supervisor) serveControl(ctx context.Context, helpers *sync.WaitGroup) error {
+	if s.cfg.ControlSocket == "" {
+		return nil
+	}
+	server, err := control.Listen(s.cfg.ControlSocket)
+	if err != nil {
+		return &ExitError{Code: ExitTaken, Err: err}
+	}
+	helpers.Go(func() { // the control socket, until the loop has ended
+		if err := server.Serve(ctx, s, s.log); err != nil {
+			s.log.Error("control socket ended", "error", err)
+		}
+	})
+	return nil
+}
+
+// watch starts before the first read, so that no change falls in between; what
+// the first read has seen already is recognised by its content.
+func (s *Supervisor) watch(ctx context.Context, helpers *sync.WaitGroup) {
+	if !s.cfg.WatchConfig {
+		return
+	}
+	helpers.Go(func() { // the watcher, until the loop has ended
+		err := configwatch.Watch(ctx, configwatch.Options{
+			ConfigPath: s.cfg.ConfigPath, BinaryPath: s.cfg.EnvoyPath, Log: s.log,
+		}, func(c configwatch.Change) {
+			if c.Config {
+				s.post(Triggered{By: TriggerConfig})
+			}
+			if c.Binary {
+				s.post(Triggered{By: TriggerBinary})
+			}
+		})
+		if err != nil && ctx.Err() == nil {
+			s.log.Error("watch: changes are no longer seen; SIGHUP still works", "error", err)
+		}
+	})
+}

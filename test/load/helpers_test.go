@@ -1,0 +1,49 @@
+package load_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"aether.internal/test/load"
+	"aether.internal/tools/envoy/fetch"
+)
+
+// begin starts a load that ends with the test, if not before.
+func begin(t *testing.T, p load.Plan) *load.Runner {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	run, err := load.Start(ctx, p)
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cancel(); run.Stop() })
+	return run
+}
+
+// until waits for a report that satisfies is.
+func until(t *testing.T, run *load.Runner, what string, is func(load.Report) bool) {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	for {
+		report := run.Snapshot()
+		if is(report) {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("waited in vain for: %s\n%s", what, report.Table())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func envoyPath(t *testing.T) string {
+	t.Helper()
+	path, err := fetch.Path(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,3 @@
+// Package repo holds tests of what is true of the whole repository, and
+// nothing else.
+package repo
