@@ -169,7 +169,8 @@ func (k *tally) report(started, overrun int) KindReport {
 }
 
 func (r Report) clone() Report {
-	r.Kinds, r.Errors, r.Timeline = slices.Clone(r.Kinds), slices.Clone(r.Errors), slices.Clone(r.Timeline)
+	r.Kinds, r.Timeline = slices.Clone(r.Kinds), append([]Bucket{}, r.Timeline...)
+	r.Errors = append([]Error{}, r.Errors...) // empty, not null, in JSON
 	for i := range r.Kinds {
 		r.Kinds[i].Epochs = maps.Clone(r.Kinds[i].Epochs)
 	}

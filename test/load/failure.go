@@ -2,7 +2,7 @@ package load
 
 import (
 	"context"
-	"crypto/x509"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -47,7 +47,7 @@ func heading(err error) string {
 		stream  http2.StreamError
 		goAway  http2.GoAwayError
 		netErr  net.Error
-		certErr x509.UnknownAuthorityError
+		certErr *tls.CertificateVerificationError
 	)
 	switch {
 	case errors.Is(err, errRetried):

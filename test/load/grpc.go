@@ -35,30 +35,38 @@ func newGRPC(d dialer, k KindPlan) client {
 		seen:        make([]atomic.Int64, k.Connections),
 		pieces:      wire.Pieces(k.StreamDuration),
 	}
-	security := insecure.NewCredentials()
-	if d.tls != nil {
-		security = credentials.NewTLS(d.tls)
-	}
 	for i := range c.connections {
-		cc, err := grpc.NewClient("passthrough:///"+d.address,
-			grpc.WithTransportCredentials(security),
-			grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-				c.dials[i].Add(1)
-				return d.net.DialContext(ctx, "tcp", address)
-			}),
-			// After a refusal gRPC fails every call until its back-off is
-			// over: with the default second, one refusal would count as many.
-			grpc.WithConnectParams(grpc.ConnectParams{
-				Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.5, MaxDelay: time.Second},
-				MinConnectTimeout: time.Second,
-			}),
-			grpc.WithDefaultCallOptions(grpc.ForceCodec(wire.Codec{})))
-		if err != nil {
-			panic(err) // only options can be wrong here, and they are constant
-		}
-		c.connections[i] = cc
+		c.connections[i] = connectGRPC(d, &c.dials[i])
 	}
 	return c
+}
+
+// connectGRPC makes a connection that counts its dials.
+func connectGRPC(d dialer, dials *atomic.Int64) *grpc.ClientConn {
+	security := insecure.NewCredentials()
+	if d.tls != nil {
+		config := d.tls.Clone()
+		config.ServerName = "" // gRPC wants to derive it from the authority
+		security = credentials.NewTLS(config)
+	}
+	cc, err := grpc.NewClient("passthrough:///proxy", // the dialer knows better
+		grpc.WithAuthority(d.address),
+		grpc.WithTransportCredentials(security),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			dials.Add(1)
+			return d.net.DialContext(ctx, "tcp", d.address)
+		}),
+		// After a refusal gRPC fails every call until its back-off is over:
+		// with the default second, one refusal would count as many.
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.5, MaxDelay: time.Second},
+			MinConnectTimeout: time.Second,
+		}),
+		grpc.WithDefaultCallOptions(grpc.ForceCodec(wire.Codec{})))
+	if err != nil {
+		panic(err) // only the target can be wrong, and it is constant
+	}
+	return cc
 }
 
 func (c *chat) close() {

@@ -47,3 +47,7 @@ func envoyPath(t *testing.T) string {
 	}
 	return path
 }
+
+var everyKind = []string{
+	load.New, load.KeepAlive, load.Stream, load.Upload, load.H2, load.H2Stream, load.GRPC, load.TCP, load.TCPHold,
+}

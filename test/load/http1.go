@@ -24,8 +24,15 @@ func get(path, address string, header string) []byte {
 // h1conn is an HTTP/1.1 connection.
 type h1conn struct {
 	conn
-	in   *bufio.Reader
-	used bool // it has carried an answer
+	in    *bufio.Reader
+	ended error // what reading ended with; nil while it goes on
+}
+
+// Read is for in alone.
+func (c *h1conn) Read(p []byte) (int, error) {
+	n, err := c.conn.Read(p)
+	c.ended = err
+	return n, err
 }
 
 func (d *dialer) dialH1(ctx context.Context) (*h1conn, error) {
@@ -33,7 +40,9 @@ func (d *dialer) dialH1(ctx context.Context) (*h1conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &h1conn{conn: c, in: bufio.NewReader(c)}, nil
+	h := &h1conn{conn: c}
+	h.in = bufio.NewReader(h)
+	return h, nil
 }
 
 // errUnanswered is a connection that ended before any byte of the answer.
@@ -58,7 +67,7 @@ func (c *h1conn) answer(n *notes, more func(http.Header) error) (stays bool, err
 	}
 	resp, err := http.ReadResponse(c.in, nil)
 	if err != nil {
-		return false, fmt.Errorf("response header: %w", err)
+		return false, c.unreadable(err)
 	}
 	if err := verify(resp, n); err != nil {
 		return false, err
@@ -68,8 +77,16 @@ func (c *h1conn) answer(n *notes, more func(http.Header) error) (stays bool, err
 			return false, err
 		}
 	}
-	c.used = true
 	return !resp.Close, nil
+}
+
+// unreadable tells a header that was cut, which net/http calls malformed, from
+// one that isn't HTTP.
+func (c *h1conn) unreadable(err error) error {
+	if c.ended != nil {
+		return fmt.Errorf("response header: %w", c.ended)
+	}
+	return wrongAnswer{"response header: " + err.Error()}
 }
 
 // verify reads the body to its end and compares it with what was announced.
@@ -113,11 +130,11 @@ func newSingle(d dialer, _ KindPlan) client {
 }
 
 func newStream(d dialer, k KindPlan) client {
-	return &single{d, get(streamPath(k), d.address, "Connection: close\r\n")}
+	return &single{d, get(wire.StreamPath+"?"+streamQuery(k), d.address, "Connection: close\r\n")}
 }
 
-func streamPath(k KindPlan) string {
-	return fmt.Sprintf("%s?ms=%d", wire.StreamPath, k.StreamDuration.Milliseconds())
+func streamQuery(k KindPlan) string {
+	return fmt.Sprintf("ms=%d", k.StreamDuration.Milliseconds())
 }
 
 func (s *single) close() {}

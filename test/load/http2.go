@@ -20,20 +20,19 @@ type h2 struct {
 	slots     chan *http2.ClientConn // a nil is a place without a connection
 }
 
-func newH2(d dialer, k KindPlan) client       { return makeH2(d, k, wire.HelloPath) }
-func newH2Stream(d dialer, k KindPlan) client { return makeH2(d, k, streamPath(k)) }
+func newH2(d dialer, k KindPlan) client { return makeH2(d, k, url.URL{Path: wire.HelloPath}) }
 
-func makeH2(d dialer, k KindPlan, path string) *h2 {
-	scheme := "http://"
+func newH2Stream(d dialer, k KindPlan) client {
+	return makeH2(d, k, url.URL{Path: wire.StreamPath, RawQuery: streamQuery(k)})
+}
+
+func makeH2(d dialer, k KindPlan, target url.URL) *h2 {
+	target.Scheme, target.Host = "http", d.address
 	if d.tls != nil {
-		scheme = "https://"
-	}
-	target, err := url.Parse(scheme + d.address + path)
-	if err != nil { // the dial fails as well, and is counted
-		target = &url.URL{Scheme: "http", Host: "invalid"}
+		target.Scheme = "https"
 	}
 	h := &h2{
-		dialer: d, url: target,
+		dialer: d, url: &target,
 		transport: &http2.Transport{AllowHTTP: true, DisableCompression: true},
 		slots:     make(chan *http2.ClientConn, k.Connections),
 	}

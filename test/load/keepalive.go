@@ -38,11 +38,11 @@ func (ka *keepAlive) close() {
 func (ka *keepAlive) run(ctx context.Context, n *notes) error {
 	select {
 	case kept := <-ka.slots:
-		next, err := ka.request1(ctx, kept, n)
+		next, err := ka.ask(ctx, kept, n)
 		ka.slots <- next
 		return err
 	default: // all are busy: an open loop doesn't wait
-		extra, err := ka.request1(ctx, nil, n)
+		extra, err := ka.ask(ctx, nil, n)
 		if extra != nil {
 			_ = extra.Close()
 		}
@@ -50,8 +50,8 @@ func (ka *keepAlive) run(ctx context.Context, n *notes) error {
 	}
 }
 
-// request1 uses kept, or a new connection, and returns the one to keep.
-func (ka *keepAlive) request1(ctx context.Context, kept *h1conn, n *notes) (*h1conn, error) {
+// ask uses kept, or a new connection, and returns the one to keep.
+func (ka *keepAlive) ask(ctx context.Context, kept *h1conn, n *notes) (*h1conn, error) {
 	if kept != nil && endedIdle(kept) {
 		n.idleClosed++
 		_ = kept.Close()
@@ -77,7 +77,7 @@ func (ka *keepAlive) once(ctx context.Context, c *h1conn, n *notes) (*h1conn, er
 	}
 	release := bound(ctx, c)
 	stays, err := c.ask(ka.request, n)
-	// Not released: ctx ended and may still be at the connection's deadline.
+	// If it can't be released, ctx's end is about to break the connection.
 	if err == nil && stays && release() {
 		return c, nil
 	}
@@ -106,10 +106,10 @@ func endedIdle(c *h1conn) bool {
 	}
 	readable := true
 	var b [1]byte
-	err = sys.Read(func(fd uintptr) bool {
+	// Control, not Read: that would fail at the last operation's deadline.
+	err = sys.Control(func(fd uintptr) {
 		_, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
 		readable = err != unix.EAGAIN
-		return true
 	})
 	return err != nil || readable
 }

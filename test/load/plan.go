@@ -8,6 +8,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
+	"strconv"
 	"time"
 )
 
@@ -152,8 +154,8 @@ func (k KindPlan) withDefaults(p Plan) (KindPlan, error) {
 	if _, known := makers[k.Kind]; !known {
 		return k, errors.New("no such kind")
 	}
-	if p.address(k.Kind, k.TLS) == "" {
-		return k, errors.New("the target has no listener for it")
+	if err := checkAddress(p.address(k.Kind, k.TLS)); err != nil {
+		return k, err
 	}
 	if (k.Rate > 0) == (k.Concurrency > 0) || k.Rate < 0 || k.Concurrency < 0 {
 		return k, fmt.Errorf("set a rate or a concurrency above 0, and only one of them (rate %g, concurrency %d)", k.Rate, k.Concurrency)
@@ -166,6 +168,20 @@ func (k KindPlan) withDefaults(p Plan) (KindPlan, error) {
 	}
 	fill(&k.MaxOutstanding, 16+int(k.Rate*(p.Timeout+k.StreamDuration).Seconds()))
 	return k, nil
+}
+
+func checkAddress(address string) error {
+	if address == "" {
+		return errors.New("the target has no listener for it")
+	}
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return err // names the address
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("address %q: want a port from 1 to 65535", address)
+	}
+	return nil
 }
 
 func fill[T comparable](v *T, value T) {

@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// tableErrors is how many errors a person wants to read.
+const tableErrors = 20
+
 // Table is the report for people: a line for each kind, then what failed and
 // the first errors.
 func (r Report) Table() string {
@@ -22,7 +25,11 @@ func (r Report) Table() string {
 	for _, k := range r.Kinds {
 		out.WriteString(k.headings())
 	}
-	for _, e := range r.Errors {
+	for i, e := range r.Errors {
+		if i == tableErrors {
+			fmt.Fprintf(&out, "%10s  (%d more of the first errors are in the JSON report)\n", "", len(r.Errors)-i)
+			break
+		}
 		fmt.Fprintf(&out, "%10s  %s  %s: %s%s\n", "+"+short(e.Offset), name(e.Kind, e.TLS), e.Heading, e.Message, in(e.Epoch))
 	}
 	return out.String()

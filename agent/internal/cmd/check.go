@@ -113,13 +113,13 @@ func checkPaths(cfg hotrestart.Config) error {
 // checkLengths: the kernel's address of a socket has 107 bytes for a name, and
 // Envoy cuts a longer one off, so that epochs would meet under a wrong name.
 func checkLengths(cfg hotrestart.Config) error {
-	if n := len(longestSocket(cfg)); n > control.MaxPath {
-		return fmt.Errorf("--%s %s is too long by %d bytes: the epochs' sockets below it (%s) can have names of %d bytes at most",
-			flagStateDir, cfg.StateDir, n-control.MaxPath, longestSocket(cfg)[len(cfg.StateDir)+1:], control.MaxPath)
+	if longest := longestSocket(cfg); len(longest) > control.MaxPath {
+		return fmt.Errorf("--%s %s is too long: a socket below it (%s) would have a name of %d bytes, %d is the kernel's limit",
+			flagStateDir, cfg.StateDir, longest[len(cfg.StateDir)+1:], len(longest), control.MaxPath)
 	}
 	if n := len(cfg.ControlSocket); n > control.MaxPath {
-		return fmt.Errorf("--%s %s is too long by %d bytes: a socket's name can have %d bytes at most",
-			flagControlSocket, cfg.ControlSocket, n-control.MaxPath, control.MaxPath)
+		return fmt.Errorf("--%s %s is too long: %d bytes, %d is the kernel's limit for a socket",
+			flagControlSocket, cfg.ControlSocket, n, control.MaxPath)
 	}
 	return nil
 }

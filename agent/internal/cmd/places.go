@@ -3,6 +3,7 @@ package cmd
 import (
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
@@ -16,6 +17,7 @@ type places struct {
 	euid       int
 	runtimeDir func() string // the user's own, "" when there is none
 	usable     func(dir string) bool
+	ensure     func(dir string) error // makes a directory, and refuses somebody else's
 }
 
 // usable tells whether dir is there and ours to write to.
@@ -40,6 +42,22 @@ func (p places) fallBack(cfg *hotrestart.Config, f *pflag.FlagSet) {
 			*at.path = p.place(*at.path, at.dir, cfg.BaseID, at.name)
 		}
 	}
+}
+
+// own makes the user's directory if cfg has anything in it. It may be in a
+// directory that everybody can write to, where another user could have made it.
+func (p places) own(cfg hotrestart.Config) error {
+	own := p.runtimeDir()
+	for _, path := range []string{cfg.StateDir, cfg.ReadyMarkerPath, cfg.ControlSocket} {
+		if own == "" || !strings.HasPrefix(path, own+"/") {
+			continue
+		}
+		if err := p.ensure(own); err != nil {
+			return hotrestart.Exitf(hotrestart.ExitTaken, "%w", err)
+		}
+		return nil
+	}
+	return nil
 }
 
 // place is path, or name in the user's own directory. There each base-id has a

@@ -41,7 +41,6 @@ func (a app) proxyctlCommand() *cobra.Command {
 		},
 	}
 	f := c.PersistentFlags()
-	f.SortFlags = false
 	f.StringVar(&t.socket, flagControlSocket, defaultControlSocket, "`path` of the supervisor's control socket")
 	f.Var(&t.base, flagBaseID, "the supervisor's base-id (`number`); finds the default socket of an ordinary user")
 	c.AddCommand(a.statusCommand(&t), a.reloadCommand(&t))

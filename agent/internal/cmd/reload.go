@@ -42,7 +42,7 @@ func (a app) reloadCommand(t *target) *cobra.Command {
 	f.BoolVar(&req.Wait, "wait", false, "wait until the new epoch serves or has failed, and print its log when it failed")
 	f.DurationVar(&timeout, "timeout", 10*time.Minute, "wait for this `time` at most; the reload goes on")
 	f.BoolVar(&req.Force, "force", false,
-		"reload unchanged input too, commit a LIVE epoch that lacks something, and end the oldest of three generations")
+		"commit a LIVE epoch that lacks something, and end the oldest of three generations (cuts its streams)")
 	return c
 }
 

@@ -34,7 +34,9 @@ func Main(args []string) int {
 		stderr:    os.Stderr,
 		terminal:  isTerminal,
 		lookupEnv: os.LookupEnv,
-		places:    places{euid: os.Geteuid(), runtimeDir: coordination.RuntimeDir, usable: usable},
+		places: places{
+			euid: os.Geteuid(), runtimeDir: coordination.RuntimeDir, usable: usable, ensure: coordination.EnsureStateDir,
+		},
 		supervise: supervise,
 	}.main(args)
 }

@@ -39,7 +39,11 @@ func writeHead(w io.Writer, st control.Status) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "state:\t%s, %s, %s\n", st.State, serving, ready)
 	fmt.Fprintf(t, "supervisor:\tpid %d, version %s, base-id %d, %s mode\n", st.PID, st.Version, st.BaseID, st.Mode)
-	fmt.Fprintf(t, "envoy:\t%s, %d workers, admin %s\n", st.EnvoyPath, st.Concurrency, or(st.AdminAddress, "none"))
+	admin := ""
+	if st.AdminAddress != "" { // not known before an epoch serves
+		admin = ", admin " + st.AdminAddress
+	}
+	fmt.Fprintf(t, "envoy:\t%s, %d workers%s\n", st.EnvoyPath, st.Concurrency, admin)
 	fmt.Fprintf(t, "config:\t%s\n", st.ConfigPath)
 	t.Flush()
 }

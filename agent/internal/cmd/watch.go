@@ -21,15 +21,15 @@ type watcher struct {
 	out   io.Writer
 }
 
-// clear moves a terminal's cursor home and clears what is below it: less
+// home moves a terminal's cursor home and clears what is below it: less
 // flicker than to clear the whole screen first.
-const clear = "\x1b[H\x1b[J"
+const home = "\x1b[H\x1b[J"
 
 // redraw shows each second's status in place of the last one.
 func (w watcher) redraw(ctx context.Context) error {
 	return w.each(ctx, func(st control.Status, err error) error {
 		var screen bytes.Buffer
-		screen.WriteString(clear)
+		screen.WriteString(home)
 		if err != nil {
 			fmt.Fprintln(&screen, err)
 		} else if err := w.write(&screen, st, time.Now()); err != nil {

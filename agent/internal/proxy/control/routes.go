@@ -44,6 +44,9 @@ func status(ctx context.Context, sup Supervisor) (int, any) {
 	if err != nil {
 		return unavailable(ctx, err)
 	}
+	if st.Epochs == nil {
+		st.Epochs = []EpochStatus{} // a list in JSON, not null
+	}
 	return http.StatusOK, st
 }
 

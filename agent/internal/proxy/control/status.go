@@ -19,8 +19,9 @@ const (
 
 // States of an epoch, beside Starting, Serving and Draining.
 const (
-	Live   = "live"   // LIVE, not committed yet
-	Ending = "ending" // told to end, not reaped yet
+	Live     = "live"     // LIVE, not committed yet
+	Removing = "removing" // a newcomer that is being taken back
+	Ending   = "ending"   // told to end, not reaped yet
 )
 
 // None stands for "no epoch", "no limit" and "not known" in numbers of a Status.

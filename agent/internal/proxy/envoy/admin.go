@@ -39,7 +39,8 @@ func NewAdmin(a Address) *Admin {
 // Address is where the admin is asked.
 func (a *Admin) Address() Address { return a.address }
 
-// Close drops the pooled connection. Calls in progress are not cut.
+// Close drops the pooled connection, and a dial in progress. Other calls in
+// progress are not cut.
 func (a *Admin) Close() { a.pooled.CloseIdleConnections() }
 
 // ServerInfo is what an Envoy says of itself.

@@ -41,7 +41,8 @@ func client(a Address, dials int32) *http.Client {
 		if made.Add(1) > dials && dials != anyNumberOfDials {
 			return nil, errConnectionLost
 		}
-		var d net.Dialer
+		// net/http lets a dial go on after its request has ended.
+		d := net.Dialer{Timeout: answerWithin}
 		network, address := a.network()
 		return d.DialContext(ctx, network, address)
 	}

@@ -1,10 +1,13 @@
 package hotrestart
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"strings"
 	"time"
+
+	"aether.internal/agent/internal/proxy/envoy"
 )
 
 // next decides; it never acts. Every pair of state and event has an answer; an
@@ -151,7 +154,7 @@ func (t *turn) refuse(w Want, r Refusal) {
 	t.log(slog.LevelError, "restart refused", "epoch", epoch, "step", r.Step, "error", r.Text)
 	t.reply(&w, Result{Outcome: "refused", Epoch: epoch, Error: r.Step + ": " + r.Text, Log: r.Log})
 	if !t.Served && len(t.Gens) == 0 && t.Code == 0 {
-		t.Code, t.Reason = r.Code, r.Step+": "+r.Text
+		t.Code, t.Reason = cmp.Or(r.Code, ExitUnexpected), r.Step+": "+r.Text
 	}
 }
 
@@ -229,14 +232,15 @@ func (t *turn) inTheWay() *Generation {
 		}
 		// Envoy's names tell epochs apart by their number mod 3 (fact 7); with UDP
 		// or in plain mode a parent's parent would be cut (section 2).
-		return alone || g.Epoch%3 == epoch%3
+		return alone || g.Epoch%envoy.Seats == epoch%envoy.Seats
 	})
 }
 
 // makeRoom ends the oldest generation when force says so (rule 4). Where
 // Envoy's own timer is the limit even force waits for it.
 func (t *turn) makeRoom(g *Generation) {
-	if t.Ready.Want.Force && g.Phase == Draining && g.Limit {
+	oldestOfThree := g.Epoch%envoy.Seats == t.nextEpoch()%envoy.Seats
+	if t.Ready.Want.Force && oldestOfThree && g.Phase == Draining && g.Limit {
 		t.log(slog.LevelWarn, "force: the oldest epoch is ended and its streams are cut", "epoch", g.Epoch, "connections", g.Connections)
 		t.end(g, "forced")
 	}
@@ -353,7 +357,7 @@ func (t *turn) takeBackFor(g *Generation, step, why string, code int) {
 	g.Phase = Removing
 	t.LastFailure = &Failure{At: t.at, Epoch: g.Epoch, Step: step, Text: why}
 	if t.Code == 0 {
-		t.Code, t.Reason = code, fmt.Sprintf("epoch %d: %s: %s", g.Epoch, step, why)
+		t.Code, t.Reason = cmp.Or(code, ExitUnexpected), fmt.Sprintf("epoch %d: %s: %s", g.Epoch, step, why)
 	}
 	t.act(Measure{"rollbacks", 1, step}, TakeBack{Epoch: g.Epoch, Hasty: t.Skip})
 	t.log(slog.LevelError, "newcomer is taken back", "epoch", g.Epoch, "step", step, "error", why)
@@ -374,7 +378,7 @@ func (t *turn) removed(e Removed) {
 		r.Error = f.Step + ": " + f.Text
 	}
 	if superseded && t.Ready != nil {
-		t.Ready.Want.Waiters = append(t.Ready.Want.Waiters, want.Waiters...)
+		t.Ready.Want.merge(Want{Waiters: want.Waiters})
 	} else {
 		t.reply(&want, r)
 	}

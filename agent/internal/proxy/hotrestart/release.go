@@ -1,6 +1,7 @@
 package hotrestart
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -110,7 +111,7 @@ func (t *turn) crashed(g *Generation, e Exited) {
 	if t.Stage != Running {
 		return
 	}
-	t.Code, t.Reason = e.Code, text
+	t.Code, t.Reason = cmp.Or(e.Code, ExitNewest), text
 	if n := t.newcomer(); n != nil && n.uncommitted() && n.Input.Mode != ModePlain {
 		t.log(slog.LevelWarn, "the newcomer goes on without its parent", "epoch", n.Epoch)
 		return

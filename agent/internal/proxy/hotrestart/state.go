@@ -92,16 +92,17 @@ func (w Want) watchOnly() bool {
 }
 
 func (w *Want) merge(o Want) {
+	// Concat copies: older states share these slices.
 	for _, t := range o.Triggers {
 		if !slices.Contains(w.Triggers, t) {
-			w.Triggers = append(w.Triggers, t)
+			w.Triggers = slices.Concat(w.Triggers, []Trigger{t})
 		}
 	}
 	if w.Since.IsZero() {
 		w.Since = o.Since
 	}
 	w.Force = w.Force || o.Force
-	w.Waiters = append(w.Waiters, o.Waiters...)
+	w.Waiters = slices.Concat(w.Waiters, o.Waiters)
 }
 
 // Generation is one living Envoy.
@@ -191,14 +192,19 @@ type State struct {
 	Served      bool // some epoch has been committed
 }
 
+// clone shares nothing that next writes to.
 func (s State) clone() State {
 	s.Gens = slices.Clone(s.Gens)
-	if s.Wanted != nil {
-		w := *s.Wanted
-		w.Triggers, w.Waiters = slices.Clone(w.Triggers), slices.Clone(w.Waiters)
-		s.Wanted = &w
-	}
+	s.Wanted, s.Reading, s.Ready = copied(s.Wanted), copied(s.Reading), copied(s.Ready)
 	return s
+}
+
+func copied[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	c := *p
+	return &c
 }
 
 // gen is a living epoch, nil when there is none of that number.

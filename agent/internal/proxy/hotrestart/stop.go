@@ -84,7 +84,7 @@ func (t *turn) drainAll() {
 }
 
 func (t *turn) drained() {
-	if t.Stage == Stopping {
+	if t.Stage == Stopping && !t.StopBy.IsZero() {
 		t.log(slog.LevelInfo, "drained: no connection is left")
 		t.close()
 	}
