@@ -116,7 +116,10 @@ func (c *chat) talk(ctx context.Context, stream grpc.ClientStream, n *notes) err
 	if err := stream.CloseSend(); err != nil {
 		return fmt.Errorf("close: %w", err)
 	}
-	if err := stream.RecvMsg(&got); !errors.Is(err, io.EOF) {
+	switch err := stream.RecvMsg(&got); {
+	case err == nil:
+		return wrongAnswer{"more messages came back than were sent"}
+	case !errors.Is(err, io.EOF):
 		return fmt.Errorf("end of the call: %w", err)
 	}
 	return nil

@@ -40,8 +40,8 @@ func slot(d time.Duration) int {
 	return shift*64 + int(us>>shift)
 }
 
-// ceiling is the largest latency in slot i.
+// ceiling is what all latencies in slot i are below.
 func ceiling(i int) time.Duration {
 	shift := max(i/64-1, 0)
-	return time.Duration((uint64(i-shift*64)+1)<<shift)*time.Microsecond - 1
+	return time.Duration((uint64(i-shift*64)+1)<<shift) * time.Microsecond
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"golang.org/x/net/http2"
 
@@ -126,14 +127,13 @@ func retire(cc *http2.ClientConn, n *notes) {
 
 // notSent: the connection ended between pick and RoundTrip; nothing went out.
 func notSent(err error) bool {
-	switch err.Error() {
-	case "http2: client conn not usable", "http2: client conn is closed", "http2: client conn could not be established":
-		return true
-	}
-	return false
+	text := err.Error()
+	return strings.HasSuffix(text, "http2: client conn not usable") ||
+		strings.HasSuffix(text, "http2: client conn is closed") ||
+		strings.HasSuffix(text, "http2: client conn could not be established")
 }
 
 // notProcessed: GOAWAY named a last stream before ours (RFC 9113, 6.8).
 func notProcessed(err error) bool {
-	return err.Error() == "http2: Transport received Server's graceful shutdown GOAWAY"
+	return strings.HasSuffix(err.Error(), "http2: Transport received Server's graceful shutdown GOAWAY")
 }

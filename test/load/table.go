@@ -63,10 +63,14 @@ func (k KindReport) headings() string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, h))
 		}
 	}
-	if k.Abandoned > 0 {
-		parts = append(parts, fmt.Sprintf("and %d abandoned by us", k.Abandoned))
+	line := fmt.Sprintf("%s: %d failed", name(k.Kind, k.TLS), k.Failed)
+	if len(parts) > 0 {
+		line += ": " + strings.Join(parts, ", ")
 	}
-	return fmt.Sprintf("%s: %d failed: %s\n", name(k.Kind, k.TLS), k.Failed, strings.Join(parts, ", "))
+	if k.Abandoned > 0 {
+		line += fmt.Sprintf(", %d abandoned by us", k.Abandoned)
+	}
+	return line + "\n"
 }
 
 func name(kind string, tls bool) string {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync/atomic"
 
@@ -140,14 +141,20 @@ func (n *Node) WriteRaw(data []byte) error {
 // Target is where the load goes.
 func (n *Node) Target() load.Target { return n.Bootstrap.Target() }
 
-// Args are the supervisor's arguments; later ones win over earlier ones.
+// Args are the supervisor's arguments; later ones win over earlier ones. What
+// stands behind "--" goes to Envoy.
 func (n *Node) Args(extra ...string) []string {
-	return append([]string{
+	var envoy []string
+	if i := slices.Index(extra, "--"); i >= 0 {
+		extra, envoy = extra[:i], extra[i+1:]
+	}
+	args := append([]string{
 		"proxy-supervisor", "--envoy-path", n.EnvoyPath, "--config", n.ConfigPath,
 		"--base-id", strconv.Itoa(int(n.BaseID)), "--state-dir", n.StateDir,
 		"--ready-marker", n.Marker, "--control-socket", n.Control,
 		"--drain-time", "2s", "--parent-shutdown-time", "10s", "--log-format", "json",
 	}, extra...)
+	return append(append(args, "--", "-l", "warn"), envoy...)
 }
 
 // Segment is Envoy's shared memory of this node's base-id.

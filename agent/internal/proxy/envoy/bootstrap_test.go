@@ -96,7 +96,8 @@ func TestBootstrapReadsJSONAndCamelCaseAlike(t *testing.T) {
 
 func TestBootstrapAdmin(t *testing.T) {
 	for text, want := range map[string]*Address{
-		`admin: {}`:                           nil,
+		`admin: {}`: nil,
+		"!ignore admin: {address: {pipe: {path: /x}}}\nnode: {}": nil,
 		`node: {}`:                            nil,
 		`admin: {access_log_path: /dev/null}`: nil,
 		`admin: {address: {pipe: {path: /run/admin.sock}}}`:                                         {Path: "/run/admin.sock"},

@@ -49,8 +49,10 @@ func yamlObject(n *yaml.Node) object {
 	}
 	o := make(object, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		if value := resolve(n.Content[i+1]); value.Tag != "!!null" {
-			o[snake(n.Content[i].Value)] = tree{yaml: value}
+		key, value := n.Content[i], resolve(n.Content[i+1])
+		// Envoy leaves out what is tagged so: a place to define anchors.
+		if key.Tag != "!ignore" && value.Tag != "!!null" {
+			o[snake(key.Value)] = tree{yaml: value}
 		}
 	}
 	return o
