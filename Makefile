@@ -15,7 +15,7 @@ build: ## the binaries, into bin/
 test: ## all checks and tests, as CI runs them; as root it installs what is missing
 	tools/test
 
-unit: ## the tests that need no real Envoy under load
+unit: ## the tests that put no load on a real Envoy, with the race detector
 	tools/test unit
 
 real: ## the tests on a real Envoy under load

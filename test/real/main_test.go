@@ -116,7 +116,12 @@ func (s *stage) exit(want int) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.ctx, patience)
 	defer cancel()
-	if code, err := s.run.ExitCode(ctx); err != nil || code != want {
+	code, err := s.run.ExitCode(ctx)
+	if err != nil { // its goroutines go to the log
+		s.signal(syscall.SIGQUIT)
+		<-s.run.Done()
+	}
+	if err != nil || code != want {
 		s.Errorf("exit code %d (%v), want %d", code, err, want)
 	}
 }

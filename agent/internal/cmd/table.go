@@ -101,8 +101,8 @@ func writeFailure(w io.Writer, f *control.FailureStatus, now time.Time) {
 }
 
 func steps(t control.StepTimes) string {
-	return fmt.Sprintf("prepare %s + live %s + verify %s + commit %s = %s",
-		ms(t.Prepare), ms(t.Live), ms(t.Verify), ms(t.Commit), ms(t.Total()))
+	return fmt.Sprintf("prepare %s + live %s + verify %s = %s",
+		ms(t.Prepare), ms(t.Live), ms(t.Verify), ms(t.Total()))
 }
 
 func ms(n float64) string { return strconv.FormatFloat(n, 'f', 1, 64) + " ms" }

@@ -38,7 +38,7 @@ var statuses = map[string]control.Status{
 			{Epoch: 12, PID: 120, State: control.Starting, AgeSeconds: 0.07, TimeLeftSeconds: control.None, Connections: control.None},
 		},
 		Pending:     &control.PendingStatus{Triggers: []string{"config", "signal"}, Force: true, Since: ago(3200 * time.Millisecond), WaitsFor: "epoch 12 to be committed"},
-		LastHandoff: &control.HandoffStatus{At: ago(time.Minute), From: 10, To: 11, Milliseconds: control.StepTimes{Prepare: 51.2, Live: 120.3, Verify: 2.1, Commit: 0.2}},
+		LastHandoff: &control.HandoffStatus{At: ago(time.Minute), From: 10, To: 11, Milliseconds: control.StepTimes{Prepare: 51.2, Live: 120.3, Verify: 2.1}},
 		LastFailure: &control.FailureStatus{At: ago(90 * time.Minute), Epoch: 11, Step: "verify", Error: "epoch 11: not verified after 2m0s: listener \"ingress\" is not active",
 			Log: []string{"[info] starting main dispatch loop", "[warning] gRPC config stream closed"}},
 	},

@@ -24,7 +24,7 @@ func TestStatusComesAcrossWhole(t *testing.T) {
 		}},
 		Pending:     &PendingStatus{Triggers: []string{"signal"}, Force: true, Since: at, WaitsFor: "epoch 2"},
 		LastFailure: &FailureStatus{At: at, Epoch: 5, Step: "verify", Error: "no listener", Log: []string{"a", "b"}},
-		LastHandoff: &HandoffStatus{At: at, From: 3, To: 4, Milliseconds: StepTimes{1, 2, 3, 4}},
+		LastHandoff: &HandoffStatus{At: at, From: 3, To: 4, Milliseconds: StepTimes{1, 2, 3}},
 		Concurrency: 2, ConfigPath: "/c", EnvoyPath: "/e", AdminAddress: "unix:/a",
 	}
 	path, _ := serve(t, fake{status: func(context.Context) (Status, error) { return want, nil }})

@@ -90,9 +90,8 @@ type HandoffStatus struct {
 type StepTimes struct {
 	Prepare float64 `json:"prepare"` // until the fork: validate, snapshot, seat, relay
 	Live    float64 `json:"live"`    // fork to LIVE
-	Verify  float64 `json:"verify"`  // LIVE to verified
-	Commit  float64 `json:"commit"`  // verified to the parent's drain
+	Verify  float64 `json:"verify"`  // LIVE to verified, and so committed
 }
 
 // Total is the sum of all steps.
-func (t StepTimes) Total() float64 { return t.Prepare + t.Live + t.Verify + t.Commit }
+func (t StepTimes) Total() float64 { return t.Prepare + t.Live + t.Verify }

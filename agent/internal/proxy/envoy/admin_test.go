@@ -3,6 +3,7 @@ package envoy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -115,15 +116,23 @@ func TestRule12IdentityIsAskedOnAFreshConnection(t *testing.T) {
 // A GET whose connection was closed is repeated by net/http on a new one,
 // where by now the other epoch may answer.
 func TestRule12AnswersOfTwoEpochsAreNeverMixed(t *testing.T) {
-	var first atomic.Bool
+	var epoch atomic.Int32
+	var next int32 // what each connection adds to the epoch
 	f := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if !first.Swap(true) {
-			w.Header().Set("Connection", "close")
+		w.Header().Set("Connection", "close")
+		if r.URL.Path == "/server_info" {
+			fmt.Fprintf(w, `{"state": "LIVE", "command_line_options": {"restart_epoch": %d}}`, epoch.Add(next))
+			return
 		}
-		io.WriteString(w, "{}")
+		dynamicEnvoy(w, r)
 	})
-	_, err := f.Resources(t.Context(), true)
-	wantError(t, err, "connection was closed between two queries")
+	if got, err := f.Resources(t.Context(), true); err != nil || len(got.Active) != 3 || !got.Connected {
+		t.Errorf("one epoch that closes each connection: %+v, %v", got, err)
+	}
+	next = 1
+	if got, err := f.Resources(t.Context(), true); !errors.Is(err, errOtherEpoch) || got.Active != nil {
+		t.Errorf("two epochs: %+v, %v", got, err)
+	}
 }
 
 func TestReadyTellsStatesThatAreNotLive(t *testing.T) {

@@ -15,18 +15,23 @@ import (
 //
 // An answer that doesn't prove its number is an error, never 0: somebody may
 // be ended on the strength of a 0.
-func (a *Admin) Connections(ctx context.Context) (int, error) {
-	s := a.session()
-	defer s.close()
+func (a *Admin) Connections(ctx context.Context) (n int, err error) {
+	err = a.oneEpoch(ctx, func(s *session) (err error) {
+		n, err = s.connections(ctx)
+		return err
+	})
+	return n, err
+}
+
+func (s *session) connections(ctx context.Context) (int, error) {
 	gauges, err := s.gauges(ctx, `^listener\..*\.downstream_cx_active$`)
 	if err != nil {
 		return 0, err
 	}
 	if _, ok := gauges["listener.admin"+activeSuffix]; !ok {
-		return 0, fmt.Errorf("admin %s: no listener gauges in /stats: is there a stats_matcher that hides them?", a.address)
+		return 0, fmt.Errorf("admin %s: no listener gauges in /stats: is there a stats_matcher that hides them?", s.admin.address)
 	}
-	sum, found := sumConnections(gauges)
-	if found {
+	if sum, found := sumConnections(gauges); found {
 		return sum, nil
 	}
 	listeners, err := s.listeners(ctx)
@@ -35,7 +40,8 @@ func (a *Admin) Connections(ctx context.Context) (int, error) {
 	}
 	for _, l := range listeners {
 		if !l.Internal {
-			return 0, fmt.Errorf("admin %s: listener %q is active but has no gauge in /stats: is there a stats_matcher that hides it?", a.address, l.Name)
+			return 0, fmt.Errorf("admin %s: listener %q is active but has no gauge in /stats: is there a stats_matcher that hides it?",
+				s.admin.address, l.Name)
 		}
 	}
 	return 0, nil

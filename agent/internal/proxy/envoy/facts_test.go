@@ -138,7 +138,7 @@ func TestFact11HowEachFormOfDrainBehaves(t *testing.T) {
 			wantNil(t, n.admin.HealthcheckFail(t.Context()))
 			ready("DRAINING")
 			if _, err := n.admin.Resources(t.Context(), true); err != nil {
-				t.Errorf("several queries while draining: %v", err)
+				t.Errorf("several queries while draining: %v", err) // older ones close after each
 			}
 			wantNil(t, n.admin.HealthcheckOK(t.Context()))
 			ready("LIVE")

@@ -15,7 +15,7 @@ import (
 )
 
 // session is one fresh connection: whoever answers its first query answers all
-// of them, or the later ones fail.
+// of them, or the later ones fail with errConnectionLost.
 type session struct {
 	admin *Admin
 	http  *http.Client
@@ -23,9 +23,39 @@ type session struct {
 
 const anyNumberOfDials = 0
 
-var errConnectionLost = errors.New("the connection was closed between two queries")
+var (
+	errConnectionLost = errors.New("the connection was closed between two queries")
+	errOtherEpoch     = errors.New("another epoch has begun to answer meanwhile")
+)
 
 func (a *Admin) session() *session { return &session{a, client(a.address, 1)} }
+
+// oneEpoch has all queries of ask answered by the same epoch. ask may be
+// called twice: an Envoy of 1.36.4 or 1.39.3 whose health check was failed
+// closes the connection after each answer; then ask gets as many as it needs,
+// between two looks at who is there.
+func (a *Admin) oneEpoch(ctx context.Context, ask func(*session) error) error {
+	s := a.session()
+	err := ask(s)
+	s.close()
+	if !errors.Is(err, errConnectionLost) {
+		return err
+	}
+	before, err := a.ServerInfo(ctx)
+	if err != nil {
+		return err
+	}
+	s = &session{a, client(a.address, anyNumberOfDials)}
+	defer s.close()
+	if err := ask(s); err != nil {
+		return err
+	}
+	after, err := a.ServerInfo(ctx)
+	if err == nil && after.Epoch != before.Epoch {
+		err = fmt.Errorf("admin %s: %w (%d, before %d)", a.address, errOtherEpoch, after.Epoch, before.Epoch)
+	}
+	return err
+}
 
 func (s *session) close() { s.http.CloseIdleConnections() }
 

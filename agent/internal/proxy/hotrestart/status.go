@@ -82,7 +82,7 @@ func (s *State) pending() *control.PendingStatus {
 	case s.Wanted != nil:
 		return waits(*s.Wanted, s.waitsFor())
 	case s.Reading != nil:
-		return waits(s.Reading.Want, "the bootstrap is being validated")
+		return waits(s.Reading.Want, "the bootstrap that is being validated")
 	}
 	return nil
 }

@@ -60,12 +60,10 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer close(s.done) // last: from here on nobody is listened to
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
 	sh.ctx = background
 	var helpers sync.WaitGroup
-	defer helpers.Wait()
-	defer stop()
 	if err := s.serveControl(background, &helpers); err != nil {
 		return err
 	}
@@ -73,7 +71,11 @@ func (s *Supervisor) Run(ctx context.Context) error {
 
 	sh.step(Triggered{By: TriggerStart})
 	s.loop(ctx, sh, signals)
+	// Whoever still wants to say something must not wait for a listener.
+	close(s.done)
+	stop()
 	sh.tidy()
+	helpers.Wait()
 	if sh.state.Code != ExitOK {
 		return Exitf(sh.state.Code, "%s", sh.state.Reason)
 	}
@@ -149,7 +151,10 @@ func (s *Supervisor) serveControl(ctx context.Context, helpers *sync.WaitGroup) 
 	}
 	server, err := control.Listen(s.cfg.ControlSocket)
 	if err != nil {
-		return &ExitError{Code: ExitTaken, Err: err}
+		if errors.Is(err, control.ErrTaken) {
+			return &ExitError{Code: ExitTaken, Err: err}
+		}
+		return &ExitError{Code: ExitUsage, Err: err}
 	}
 	helpers.Go(func() { // the control socket, until the loop has ended
 		if err := server.Serve(ctx, s, s.log); err != nil {
