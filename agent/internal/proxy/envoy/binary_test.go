@@ -50,8 +50,17 @@ func TestBinaryProbe(t *testing.T) {
 	if b.Version != "1.40.0" || b.HotRestartVersion != KnownHotRestartVersion {
 		t.Errorf("%q %q", b.Version, b.HotRestartVersion)
 	}
-	b.Path = "/nonexistent" // not run again
-	wantNil(t, b.Probe(t.Context()))
+}
+
+func TestBinaryIsProbedOnce(t *testing.T) {
+	ran := filepath.Join(t.TempDir(), "ran")
+	b := open(t, script(t, "echo x >>"+ran+"\n"+likeEnvoy))
+	for range 3 {
+		wantNil(t, b.Probe(t.Context()))
+	}
+	if got, _ := os.ReadFile(ran); string(got) != "x\nx\n" {
+		t.Errorf("run %d times for two versions", len(got)/2)
+	}
 }
 
 // Rule 3: what is run is what was opened, whatever the path names by now.

@@ -1,18 +1,14 @@
 package envoy
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
-	"net/http"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // The facts of DESIGN section 3 that this package rests on, on real Envoys.
@@ -153,27 +149,6 @@ func TestFact11HowEachFormOfDrainBehaves(t *testing.T) {
 	}
 }
 
-// A TCP proxy's connection counts as well, once, on whatever worker it is; the
-// admin's own doesn't (B33).
-func (n *node) countsConnections(t *testing.T) {
-	t.Helper()
-	var conns []net.Conn
-	for range 3 {
-		conns = append(conns, n.dial(t))
-	}
-	counts := func(want int) func() bool {
-		return func() bool {
-			got, err := n.admin.Connections(t.Context())
-			return err == nil && got == want
-		}
-	}
-	eventually(t, "3 connections", counts(3))
-	for _, c := range conns {
-		c.Close()
-	}
-	eventually(t, "0 connections", counts(0))
-}
-
 func TestFact12EnvoyRefusesJoinedAndRepeatedFlags(t *testing.T) {
 	n := newNode(t, "")
 	path := n.file(t, "v.yaml", n.static(""))
@@ -253,23 +228,4 @@ func TestRule12ServerInfoTellsTheNewEpochAtOnce(t *testing.T) {
 			t.Errorf("%+v, %v", info, err)
 		}
 	}
-}
-
-func (n *node) dial(t *testing.T) net.Conn {
-	t.Helper()
-	c, err := net.Dial("tcp", Address{Host: "127.0.0.1", Port: n.web}.String())
-	wantNil(t, err)
-	return c
-}
-
-func (n *node) get(t *testing.T) *http.Response {
-	t.Helper()
-	c := n.dial(t)
-	defer c.Close()
-	c.SetDeadline(time.Now().Add(5 * time.Second))
-	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-	reply, err := http.ReadResponse(bufio.NewReader(c), nil)
-	wantNil(t, err)
-	io.Copy(io.Discard, reply.Body)
-	return reply
 }

@@ -1,9 +1,12 @@
 package envoy
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -146,6 +149,46 @@ func (n *node) serves() bool {
 	var head [12]byte
 	c.Read(head[:])
 	return strings.HasPrefix(string(head[:]), "HTTP/1.1 200")
+}
+
+// A TCP proxy's connection counts as well, once, on whatever worker it is; the
+// admin's own doesn't (B33).
+func (n *node) countsConnections(t *testing.T) {
+	t.Helper()
+	var conns []net.Conn
+	for range 3 {
+		conns = append(conns, n.dial(t))
+	}
+	counts := func(want int) func() bool {
+		return func() bool {
+			got, err := n.admin.Connections(t.Context())
+			return err == nil && got == want
+		}
+	}
+	eventually(t, "3 connections", counts(3))
+	for _, c := range conns {
+		c.Close()
+	}
+	eventually(t, "0 connections", counts(0))
+}
+
+func (n *node) dial(t *testing.T) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", Address{Host: "127.0.0.1", Port: n.web}.String())
+	wantNil(t, err)
+	return c
+}
+
+func (n *node) get(t *testing.T) *http.Response {
+	t.Helper()
+	c := n.dial(t)
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(5 * time.Second))
+	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	reply, err := http.ReadResponse(bufio.NewReader(c), nil)
+	wantNil(t, err)
+	io.Copy(io.Discard, reply.Body)
+	return reply
 }
 
 // eventually looks every few milliseconds, for 20 s.

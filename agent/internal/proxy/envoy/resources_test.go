@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"reflect"
@@ -83,6 +84,25 @@ func TestResourcesAsksNoMoreThanNeeded(t *testing.T) {
 	}
 	if n := f.dials.Load(); n != 3 {
 		t.Errorf("%d connections for 3 calls", n)
+	}
+}
+
+// A listener whose configuration changed may have become UDP.
+func TestResourcesReadsANewVersion(t *testing.T) {
+	version, protocol := "1", "TCP"
+	f := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("resource") != "dynamic_listeners" {
+			io.WriteString(w, "{}")
+			return
+		}
+		fmt.Fprintf(w, `{"configs": [{"name": "a", "active_state": {"version_info": %q, "listener": {"address":
+			{"socket_address": {"protocol": %q, "address": "::", "port_value": 1}}}}}]}`, version, protocol)
+	})
+	for version, protocol = range map[string]string{"1": "TCP", "2": "UDP"} {
+		got, err := f.Resources(t.Context(), true)
+		if err != nil || got.DynamicListeners[0].Listener.UDP != (protocol == "UDP") {
+			t.Errorf("version %s: %+v, %v", version, got.DynamicListeners, err)
+		}
 	}
 }
 

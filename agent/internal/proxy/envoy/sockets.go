@@ -12,11 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Socket states of /proc/net/tcp that are no connection of the process.
-const (
-	timeWait = "06" // the kernel's alone
-	listen   = "0A"
-)
+// listen is LISTEN in /proc/net/tcp.
+const listen = "0A"
 
 // OpenSockets counts the TCP sockets of process pid whose local port is in
 // ports, in any state but LISTEN and TIME_WAIT. Half-closed ones count, which
@@ -62,14 +59,15 @@ func connectionsIn(table string, ports map[int]bool, inodes map[string]bool) err
 		local, rest := column(lines.Bytes(), 1)
 		state, rest := column(rest, 1)
 		colon := bytes.LastIndexByte(local, ':')
-		if string(state) == listen || string(state) == timeWait || colon < 0 {
+		if string(state) == listen || colon < 0 {
 			continue
 		}
 		port, err := strconv.ParseUint(string(local[colon+1:]), 16, 16)
 		if err != nil || !ports[int(port)] {
 			continue
 		}
-		if inode, _ := column(rest, 5); string(inode) != "0" { // 0: not accepted yet, or nobody's any more
+		// 0: not accepted yet, or the kernel's alone (TIME_WAIT and its like).
+		if inode, _ := column(rest, 5); string(inode) != "0" {
 			inodes[string(inode)] = true
 		}
 	}

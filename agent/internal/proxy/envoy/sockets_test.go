@@ -30,6 +30,10 @@ func TestOpenSocketsCountsConnectionsAtThePorts(t *testing.T) {
 			if n, err := OpenSockets(os.Getpid(), map[int]bool{1: true}); n != 0 || err != nil {
 				t.Errorf("at another port: %d, %v", n, err)
 			}
+			again, err := server.(*net.TCPConn).File() // a second descriptor of the same socket
+			wantNil(t, err)
+			want("one connection, two descriptors", 1)
+			again.Close()
 			client2, server2 := connect(t, l)
 			want("two connections", 2)
 			wantNil(t, client.(*net.TCPConn).CloseWrite())

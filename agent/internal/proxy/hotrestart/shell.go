@@ -40,6 +40,8 @@ type shell struct {
 // shmDir is where Envoy's shared segment and the seats beside it live.
 const shmDir = "/dev/shm"
 
+const snapshotName = "bootstrap."
+
 // envoySlack is added to Envoy's own timer so that it never fires before ours.
 const envoySlack = 10 * time.Second
 
@@ -74,6 +76,7 @@ func newShell(s *Supervisor) (*shell, error) {
 	if err := sh.nobodyAlive(); err != nil {
 		return nil, &ExitError{Code: ExitTaken, Err: err}
 	}
+	sh.sweep()
 	return sh, nil
 }
 
@@ -177,9 +180,7 @@ func (sh *shell) tidy() {
 	}
 	sh.withdraw()
 	sh.work.Wait()
-	for id := range sh.inputs {
-		sh.discard(id)
-	}
+	sh.sweep()
 	for seat := range envoy.Seats {
 		if err := sh.dirs.Clear(seat); err != nil {
 			sh.log.Warn("cleaning up", "error", err)
@@ -187,6 +188,15 @@ func (sh *shell) tidy() {
 	}
 	_ = os.Remove(filepath.Join(sh.cfg.StateDir, "epoch"))
 	sh.removeSegment()
+}
+
+// sweep removes snapshots: all of them at the end, and at the start what a
+// supervisor that was killed has left.
+func (sh *shell) sweep() {
+	snapshots, _ := filepath.Glob(filepath.Join(sh.cfg.StateDir, snapshotName+"*"))
+	for _, path := range snapshots {
+		_ = os.Remove(path)
+	}
 }
 
 // removeSegment takes Envoy's shared segment away when no seat is held: Envoy
@@ -203,5 +213,5 @@ func (sh *shell) removeSegment() {
 }
 
 func (sh *shell) snapshotPath(id int) string {
-	return filepath.Join(sh.cfg.StateDir, "bootstrap."+strconv.Itoa(id)+filepath.Ext(sh.cfg.ConfigPath))
+	return filepath.Join(sh.cfg.StateDir, snapshotName+strconv.Itoa(id)+filepath.Ext(sh.cfg.ConfigPath))
 }

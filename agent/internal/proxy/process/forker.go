@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -91,7 +92,7 @@ func (f *forker) start(s Spec) (*Process, error) {
 	}
 	path := s.Path
 	if s.Exe != nil {
-		exe, err := outOfTheWay(s.Exe, len(fds)+1)
+		exe, err := outOfTheWay(s.Exe, fds)
 		if err != nil {
 			return nil, err
 		}
@@ -117,10 +118,13 @@ func (f *forker) start(s Spec) (*Process, error) {
 	return p, nil
 }
 
-// outOfTheWay duplicates exe above the descriptors that the child's own will
-// overwrite between fork and exec.
-func outOfTheWay(exe *os.File, least int) (int, error) {
-	return unix.FcntlInt(exe.Fd(), unix.F_DUPFD_CLOEXEC, least)
+// outOfTheWay duplicates exe above every descriptor that syscall.ForkExec may
+// write to between fork and exec: the child's own from 0 on, and above the
+// highest of fds its pipe and those of fds that would be overwritten.
+func outOfTheWay(exe *os.File, fds []uintptr) (int, error) {
+	const pipeAndExe = 2
+	highest := slices.Max(append(fds[:len(fds):len(fds)], uintptr(len(fds))))
+	return unix.FcntlInt(exe.Fd(), unix.F_DUPFD_CLOEXEC, int(highest)+1+len(fds)+pipeAndExe)
 }
 
 // viaDescriptor names an open file for exec. The descriptor is close-on-exec,

@@ -105,6 +105,27 @@ func TestRunThroughTheOpenDescriptor(t *testing.T) {
 	}
 }
 
+// ForkExec moves its pipe and low descriptors above the highest that it was
+// given: whatever numbers are free, they must not hit the executable's.
+func TestTheExecutableSurvivesWhicheverDescriptorsAreFree(t *testing.T) {
+	exe, err := os.Open("/bin/sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer exe.Close()
+	for hold := range 40 { // shifts the numbers of all that is opened later
+		filler, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer filler.Close()
+		st := run(t, Spec{Path: "/bin/sh", Exe: exe, Args: []string{"-c", "exit 4"}, Inherit: []*os.File{exe, filler}})
+		if st.Code != 4 {
+			t.Fatalf("with %d more descriptors open: %v", hold+1, st)
+		}
+	}
+}
+
 func TestChildrenInheritOnlyWhatIsNamed(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
