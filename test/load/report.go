@@ -75,7 +75,8 @@ type Bucket struct {
 	OffsetMS int64          `json:"offset_ms"` // of its beginning, from the start of the run
 	OK       int            `json:"ok"`
 	Failed   int            `json:"failed"`
-	P99US    int64          `json:"p99_us"` // microseconds, successes only
+	P50US    int64          `json:"p50_us"` // microseconds, successes only
+	P99US    int64          `json:"p99_us"` // the same
 	Epochs   map[string]int `json:"epochs,omitempty"`
 }
 

@@ -14,7 +14,7 @@ type timeline struct {
 	width   time.Duration
 	buckets []Bucket
 	// samples are the latencies of the newest buckets; older ones have only
-	// their P99US, so that a long run needs no more memory.
+	// their percentiles, so that a long run needs no more memory.
 	samples [][]time.Duration
 }
 
@@ -35,7 +35,8 @@ func (t *timeline) add(r result, latency time.Duration) {
 	b.OK++
 	if s := t.samples[i]; s != nil || i >= len(t.buckets)-settled {
 		t.samples[i] = insert(s, latency)
-		b.P99US = percentile99(t.samples[i]).Microseconds()
+		b.P50US = percentile(t.samples[i], 50).Microseconds()
+		b.P99US = percentile(t.samples[i], 99).Microseconds()
 	}
 }
 
@@ -55,6 +56,6 @@ func insert(sorted []time.Duration, d time.Duration) []time.Duration {
 	return slices.Insert(sorted, at, d)
 }
 
-func percentile99(sorted []time.Duration) time.Duration {
-	return sorted[(len(sorted)*99+99)/100-1] // the rank is rounded up
+func percentile(sorted []time.Duration, p int) time.Duration {
+	return sorted[(len(sorted)*p+99)/100-1] // the rank is rounded up
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	"google.golang.org/protobuf/types/known/anypb"
 )
 
 // ads is the service; each stream has a goroutine of its own.
@@ -97,11 +96,7 @@ func (st *stream) push() error {
 		}
 		resp := &discovery.DiscoveryResponse{TypeUrl: kind, VersionInfo: strconv.Itoa(version), Nonce: fmt.Sprintf("%d", version)}
 		for _, m := range state.Resources[kind] {
-			any, err := anypb.New(m)
-			if err != nil {
-				return err
-			}
-			resp.Resources = append(resp.Resources, any)
+			resp.Resources = append(resp.Resources, pack(m))
 		}
 		if err := st.grpc.Send(resp); err != nil {
 			return err

@@ -137,6 +137,23 @@ func TestProbesNeverCostATakerItsSeat(t *testing.T) {
 	<-done
 }
 
+func TestAProbeIsNobodysSeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		take(t, dir, 0).Release()
+		probe, err := os.Open(SeatPath(dir, baseID, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tryLock(probe, syscall.LOCK_SH); err != nil {
+			t.Fatal(err)
+		}
+		wantHeld(t, dir, 0, false) // to another probe
+		time.AfterFunc(200*time.Millisecond, func() { probe.Close() })
+		take(t, dir, 0).Release() // a taker waits for it
+	})
+}
+
 func TestOneOfManyTakersWins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()

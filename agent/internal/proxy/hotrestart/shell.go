@@ -77,6 +77,7 @@ func newShell(s *Supervisor) (*shell, error) {
 		return nil, &ExitError{Code: ExitTaken, Err: err}
 	}
 	sh.sweep()
+	sh.withdraw() // one that a crash left behind is nobody's word
 	return sh, nil
 }
 

@@ -140,6 +140,22 @@ func TestStaleMarkerIsWithdrawnByTheNextSupervisor(t *testing.T) {
 	withdraw(t, m)
 }
 
+func TestAnotherProbeIsNoWriter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ready")
+	os.WriteFile(path, nil, 0o600)
+	probe, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer probe.Close()
+	if err := syscall.Flock(int(probe.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil {
+		t.Fatal(err)
+	}
+	if err := Fresh(path); !errors.Is(err, errStale) {
+		t.Errorf("while another probe looks: %v", err)
+	}
+}
+
 func TestAReaderNeverSeesAMarkerWithoutItsLock(t *testing.T) {
 	dir := t.TempDir()
 	for n := range 200 {

@@ -1,0 +1,154 @@
+package hotrestart
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+)
+
+// This file is the second step of a handoff: from the fork to the commit, or
+// to a newcomer that is taken back.
+
+func (t *turn) launched(e Launched) {
+	g := t.gen(e.Epoch)
+	if g == nil {
+		return
+	}
+	if e.Failed != nil {
+		if g.uncommitted() {
+			t.takeBackFor(g, e.Failed.Step, e.Failed.Text, e.Failed.Code)
+		}
+		return
+	}
+	g.Pid = e.Pid
+	if g.uncommitted() {
+		t.act(Watch{g.Epoch})
+		t.log(slog.LevelInfo, "newcomer started", "epoch", g.Epoch, "pid", g.Pid, "mode", g.Input.Mode.String())
+	}
+}
+
+func (t *turn) wentLive(epoch int) {
+	g := t.gen(epoch)
+	if g == nil || g.Phase != Starting {
+		return
+	}
+	g.Phase, g.LiveAt = Live, t.at
+	switch g.Input.Mode {
+	case ModePlain: // Envoy has told its parent to drain already
+		if t.serving() != nil {
+			t.commit(g)
+		}
+	case ModeUDP:
+		// The commit must come before Envoy's own timer, which runs from LIVE:
+		// a parent ended while it still has its listeners resets everybody.
+		if by := t.at.Add(t.Limits.Parent / 2); t.serving() != nil && by.Before(g.Deadline) {
+			g.Deadline = by
+		}
+	}
+}
+
+func (t *turn) verified(epoch int) {
+	if g := t.gen(epoch); g != nil && g.uncommitted() {
+		g.Missing = nil
+		if g.LiveAt.IsZero() {
+			g.LiveAt = t.at
+		}
+		t.commit(g)
+	}
+}
+
+func (t *turn) unverified(e Unverified) {
+	g := t.gen(e.Epoch)
+	if g == nil {
+		return
+	}
+	news := strings.Join(g.Missing, "; ") != strings.Join(e.Missing, "; ")
+	g.Missing = e.Missing
+	if g.Phase == Serving && news { // plain: nothing to take back any more
+		t.log(slog.LevelWarn, "the new epoch serves less than it should", "epoch", g.Epoch, "missing", e.Missing)
+	}
+	if g.Phase != Live {
+		return
+	}
+	if g.Want.Force {
+		t.log(slog.LevelWarn, "force: committed although something is missing", "epoch", g.Epoch, "missing", e.Missing)
+		t.commit(g)
+	} else if news {
+		t.log(slog.LevelInfo, "waiting for the newcomer to be complete", "epoch", g.Epoch, "missing", e.Missing)
+	}
+}
+
+// commit makes the newcomer the serving epoch; its parent drains.
+func (t *turn) commit(g *Generation) {
+	old := t.serving()
+	g.Phase, g.CommittedAt, g.Deadline = Serving, t.at, time.Time{}
+	t.Served, t.Code, t.Reason = true, 0, ""
+	from := -1
+	if g.Input.Mode != ModePlain {
+		t.act(Commit{g.Epoch})
+	}
+	if old != nil {
+		from = old.Epoch
+		t.drain(old, g.Input.Mode)
+	}
+	t.act(Publish{g.Epoch})
+	total := t.at.Sub(g.Want.Since)
+	t.LastHandoff = &Handoff{
+		At: t.at, From: from, To: g.Epoch, Triggers: g.Want.Triggers, Forced: g.Missing,
+		Prepare: g.PreparedIn, Live: g.LiveAt.Sub(g.LaunchedAt), Verify: t.at.Sub(g.LiveAt), Total: total,
+	}
+	t.act(Measure{"handoff.duration", total.Seconds(), ""}, Measure{"epoch", float64(g.Epoch), ""})
+	t.log(slog.LevelInfo, "epoch serves", "epoch", g.Epoch, "parent", from, "pid", g.Pid, "after", total.Round(time.Millisecond).String())
+	t.reply(&g.Want, Result{Outcome: "committed", Epoch: g.Epoch})
+}
+
+// drain begins an old epoch's release.
+func (t *turn) drain(g *Generation, successor Mode) {
+	g.Phase, g.DrainingFrom, g.Zeros = Draining, t.at, 0
+	if successor == ModeRelay {
+		g.Deadline, g.Limit = t.at.Add(t.Limits.Parent), true
+	} else { // no deadline of ours (rule 6)
+		g.Deadline, g.Limit = time.Time{}, false
+	}
+	t.act(Count{g.Epoch})
+}
+
+// takeBack removes a newcomer without harming anybody (rule 7).
+func (t *turn) takeBack(g *Generation, step, why string) { t.takeBackFor(g, step, why, ExitFirstEpoch) }
+
+func (t *turn) takeBackFor(g *Generation, step, why string, code int) {
+	g.Phase = Removing
+	t.LastFailure = &Failure{At: t.at, Epoch: g.Epoch, Step: step, Text: why}
+	if t.Code == 0 {
+		t.Code, t.Reason = cmp.Or(code, ExitUnexpected), fmt.Sprintf("epoch %d: %s: %s", g.Epoch, step, why)
+	}
+	t.act(Measure{"rollbacks", 1, step}, TakeBack{Epoch: g.Epoch, Hasty: t.Skip})
+	t.log(slog.LevelError, "newcomer is taken back", "epoch", g.Epoch, "step", step, "error", why)
+}
+
+func (t *turn) removed(e Removed) {
+	g := t.gen(e.Epoch)
+	if g == nil {
+		return
+	}
+	want, superseded := g.Want, g.Superseded
+	t.drop(e.Epoch)
+	r := Result{Outcome: "failed", Epoch: e.Epoch, Log: e.Log}
+	if f := t.LastFailure; f != nil && f.Epoch == e.Epoch {
+		f := *f
+		f.Log = e.Log
+		t.LastFailure = &f
+		r.Error = f.Step + ": " + f.Text
+	}
+	if superseded && t.Ready != nil {
+		t.Ready.Want.merge(Want{Waiters: want.Waiters})
+	} else {
+		t.reply(&want, r)
+	}
+	if t.serving() != nil {
+		t.Code, t.Reason = 0, "" // nothing was lost
+		t.log(slog.LevelInfo, "the serving epoch goes on", "epoch", t.serving().Epoch)
+	}
+}

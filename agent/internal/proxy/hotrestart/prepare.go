@@ -1,0 +1,171 @@
+package hotrestart
+
+import (
+	"cmp"
+	"log/slog"
+
+	"aether.internal/agent/internal/proxy/envoy"
+)
+
+// This file is the first step of a handoff: from a wish to the fork.
+
+// triggered collapses wishes: the newest input wins, because it is read only
+// when it can be used (rule 4).
+func (t *turn) triggered(e Triggered) {
+	w := Want{Triggers: []Trigger{e.By}, Force: e.Force, Since: t.at}
+	if e.Waiter != 0 {
+		w.Waiters = []int{e.Waiter}
+	}
+	if t.Stage != Running {
+		t.reply(&w, Result{Outcome: "stopping", Error: "the supervisor is stopping: " + t.Reason})
+		return
+	}
+	t.act(Measure{"restart_triggers", 1, e.By.String()})
+	if t.Wanted == nil {
+		t.Wanted = &Want{}
+	}
+	t.Wanted.merge(w)
+}
+
+// read starts to read the newest input. While a newcomer is on its way the
+// wish waits, so that bursts collapse; a newcomer that takes long, and force,
+// don't make it wait.
+func (t *turn) read() {
+	if t.Wanted == nil || t.Reading != nil {
+		return
+	}
+	if n := t.newcomer(); n != nil && n.uncommitted() && !t.Wanted.Force && !t.old(n) {
+		return
+	}
+	t.NextID++
+	t.Reading = &Reading{ID: t.NextID, Want: *t.Wanted}
+	t.Wanted = nil
+	t.act(Read{ID: t.NextID, Want: t.Reading.Want, First: !t.Served})
+}
+
+func (t *turn) old(g *Generation) bool { return !t.at.Before(g.LaunchedAt.Add(t.Limits.GiveWay)) }
+
+func (t *turn) prepared(e Prepared) {
+	if t.Reading == nil || t.Reading.ID != e.ID {
+		if e.Failed == nil {
+			t.act(Discard{e.Input})
+		}
+		return
+	}
+	want := t.Reading.Want
+	t.Reading = nil
+	switch {
+	case e.Failed != nil:
+		t.refuse(want, *e.Failed)
+	case t.unchanged(&want, e.Input):
+		t.act(Discard{e.Input})
+	default:
+		if t.Ready != nil { // it still waited for a free generation
+			older := t.Ready.Want
+			older.merge(want)
+			want = older
+			t.act(Discard{t.Ready.Input})
+		}
+		t.Ready = &Ready{Want: want, Input: e.Input, Since: t.at}
+	}
+}
+
+// refuse keeps what serves and tells why.
+func (t *turn) refuse(w Want, r Refusal) {
+	epoch := t.nextEpoch()
+	t.LastFailure = &Failure{At: t.at, Epoch: epoch, Step: r.Step, Text: r.Text, Log: r.Log}
+	t.act(Measure{"config_validation_failures", 1, r.Step})
+	t.log(slog.LevelError, "restart refused", "epoch", epoch, "step", r.Step, "error", r.Text)
+	t.reply(&w, Result{Outcome: "refused", Epoch: epoch, Error: r.Step + ": " + r.Text, Log: r.Log})
+	if !t.Served && len(t.Gens) == 0 && t.Code == 0 {
+		t.Code, t.Reason = cmp.Or(r.Code, ExitUnexpected), r.Step+": "+r.Text
+	}
+}
+
+// unchanged settles a wish whose input is there already.
+func (t *turn) unchanged(w *Want, in Input) bool {
+	if n := t.newcomer(); n != nil && n.uncommitted() {
+		if !n.Input.same(in) {
+			return false
+		}
+		n.Want.merge(*w) // it gets what the newcomer gets
+		return true
+	}
+	s := t.serving()
+	if s == nil || t.Ready != nil || !w.watchOnly() || !s.Input.same(in) {
+		return false
+	}
+	t.log(slog.LevelInfo, "no restart: the content is what is being served", "epoch", s.Epoch)
+	t.reply(w, Result{Outcome: "unchanged", Epoch: s.Epoch})
+	return true
+}
+
+// nextEpoch is the number a newcomer would get. A failed try uses up none
+// (rule 10): it follows from the living.
+func (t *turn) nextEpoch() int {
+	epoch := 0
+	for i := range t.Gens {
+		if g := &t.Gens[i]; g.Phase != Removing && !g.uncommitted() {
+			epoch = max(epoch, g.Epoch+1)
+		}
+	}
+	return epoch
+}
+
+// launch forks the ready input, as soon as a generation is free for it.
+func (t *turn) launch() {
+	if t.Ready == nil {
+		return
+	}
+	if n := t.newcomer(); n != nil {
+		if n.uncommitted() && t.old(n) {
+			n.Superseded = true
+			t.takeBack(n, "superseded", "a newer input is ready")
+		}
+		return
+	}
+	if g := t.inTheWay(); g != nil {
+		t.makeRoom(g)
+		return
+	}
+	r := *t.Ready
+	t.Ready = nil
+	parent, epoch := -1, t.nextEpoch()
+	if s := t.serving(); s != nil {
+		parent = s.Epoch
+	}
+	g := Generation{
+		Epoch: epoch, Phase: Starting, Input: r.Input, Want: r.Want, Connections: -1,
+		Deadline: t.at.Add(t.Limits.Handoff), LaunchedAt: t.at, PreparedIn: t.at.Sub(r.Want.Since),
+	}
+	t.Gens = append(t.Gens, g)
+	t.act(Launch{Epoch: epoch, Parent: parent, Input: r.Input, Deadline: g.Deadline})
+}
+
+// inTheWay is the oldest generation that must end before the ready input can
+// be launched, nil when none must.
+func (t *turn) inTheWay() *Generation {
+	epoch := t.nextEpoch()
+	alone := t.Ready.Input.Mode != ModeRelay
+	if s := t.serving(); s != nil {
+		alone = alone || s.Input.Mode != ModeRelay
+	}
+	return t.where(func(g *Generation) bool {
+		if g.Phase == Serving {
+			return false
+		}
+		// Envoy's names tell epochs apart by their number mod 3 (fact 7); with UDP
+		// or in plain mode a parent's parent would be cut (section 2).
+		return alone || g.Epoch%envoy.Seats == epoch%envoy.Seats
+	})
+}
+
+// makeRoom ends the oldest generation when force says so (rule 4). Where
+// Envoy's own timer is the limit even force waits for it.
+func (t *turn) makeRoom(g *Generation) {
+	oldestOfThree := g.Epoch%envoy.Seats == t.nextEpoch()%envoy.Seats
+	if t.Ready.Want.Force && oldestOfThree && g.Phase == Draining && g.Limit {
+		t.log(slog.LevelWarn, "force: the oldest epoch is ended and its streams are cut", "epoch", g.Epoch, "connections", g.Connections)
+		t.end(g, "forced")
+	}
+}

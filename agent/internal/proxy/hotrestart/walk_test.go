@@ -1,0 +1,188 @@
+package hotrestart
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestEveryStateWithEveryEvent walks at random through all events, sensible or
+// not, and checks what may never happen. It is seeded by its subtest's name.
+func TestEveryStateWithEveryEvent(t *testing.T) {
+	for seed := range uint64(3000) {
+		walk(t, seed, 400)
+	}
+}
+
+func FuzzEveryStateWithEveryEvent(f *testing.F) {
+	f.Add(uint64(1))
+	f.Fuzz(func(t *testing.T, seed uint64) { walk(t, seed, 400) })
+}
+
+func walk(t *testing.T, seed uint64, steps int) {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	w := &walker{T: t, owed: map[int]bool{}, verified: map[int]bool{}}
+	state := State{Limits: testLimits}
+	at := time.Unix(0, 0)
+	for step := range steps {
+		ev := Event{at, Triggered{By: TriggerStart}}
+		if step > 0 {
+			ev.Is = w.event(rng, &state)
+		}
+		before := state.clone()
+		w.before(ev.Is)
+		next, actions := next(state, ev)
+		w.check(before, ev, next, actions)
+		if t.Failed() {
+			t.Fatalf("seed %d, step %d: %T%+v\nfrom %+v\nto   %+v\nactions %+v", seed, step, ev.Is, ev.Is, before, next, actions)
+		}
+		state = next
+		at = at.Add(time.Duration(rng.ExpFloat64() * float64(2*time.Second)))
+	}
+}
+
+// walker knows what must hold between states.
+type walker struct {
+	*testing.T
+	waiter   int
+	owed     map[int]bool // callers that have no answer yet
+	verified map[int]bool // newcomers that were, or could be forced or are plain
+}
+
+func (w *walker) event(rng *rand.Rand, s *State) any {
+	epoch := 0
+	if len(s.Gens) > 0 {
+		epoch = s.Gens[rng.IntN(len(s.Gens))].Epoch
+	}
+	id := s.NextID - rng.IntN(2)
+	mode := Mode(rng.IntN(8))
+	if mode > ModePlain {
+		mode = ModeRelay
+	}
+	switch rng.IntN(20) {
+	case 0:
+		return Triggered{By: Trigger(1 + rng.IntN(4)), Force: rng.IntN(10) == 0}
+	case 1:
+		w.waiter++
+		w.owed[w.waiter] = true
+		return Triggered{By: TriggerReload, Waiter: w.waiter}
+	case 2, 3, 4:
+		return Prepared{ID: id, Input: Input{ID: id, Config: fmt.Sprint(rng.IntN(3)), Mode: mode}}
+	case 5:
+		return Prepared{ID: id, Failed: &Refusal{Step: "validate", Code: 3}}
+	case 6, 7:
+		return Launched{Epoch: epoch, Pid: 1}
+	case 8:
+		return Launched{Epoch: epoch, Failed: &Refusal{Step: "start"}}
+	case 9, 10:
+		return WentLive{epoch}
+	case 11, 12:
+		return Verified{epoch}
+	case 13:
+		return Unverified{epoch, []string{"x"}}
+	case 14:
+		return Answered{epoch}
+	case 15:
+		if g := s.gen(epoch); g != nil && (g.Phase == Serving || g.Phase == Removing) && rng.IntN(10) > 0 {
+			return Tick{}
+		}
+		return Exited{Epoch: epoch, Code: 139}
+	case 16:
+		if g := s.gen(epoch); g == nil || g.Phase != Removing {
+			return Tick{} // the shell says so only of what it was told to remove
+		}
+		return Removed{Epoch: epoch}
+	case 17:
+		return Counted{epoch, rng.IntN(3) - 1}
+	case 18:
+		if rng.IntN(30) == 0 {
+			return Stop{By: "test"}
+		}
+		return Reopen{}
+	}
+	if rng.IntN(3) == 0 {
+		return Drained{}
+	}
+	return Tick{}
+}
+
+func (w *walker) before(is any) {
+	if v, ok := is.(Verified); ok {
+		w.verified[v.Epoch] = true
+	}
+}
+
+func (w *walker) check(before State, ev Event, after State, actions []Action) {
+	w.generations(before, after)
+	for _, a := range actions {
+		w.action(before, ev, after, a)
+	}
+	if after.Stage == Done {
+		if len(after.Gens) > 0 {
+			w.Error("done with living epochs")
+		}
+		if len(w.owed) > 0 {
+			w.Errorf("done, and callers %v have no answer", w.owed)
+		}
+	}
+	if after.Stage == Running && len(after.Gens) == 0 && after.Reading == nil && after.Ready == nil {
+		w.Error("running, but nothing lives and nothing is on its way")
+	}
+}
+
+func (w *walker) generations(before, after State) {
+	serving, newcomers, seats := 0, 0, map[int]bool{}
+	for _, g := range after.Gens {
+		if seats[g.Epoch%3] {
+			w.Error("two living epochs of the same name (fact 7)")
+		}
+		seats[g.Epoch%3] = true
+		if g.Phase == Serving {
+			serving++
+		}
+		if g.uncommitted() || g.Phase == Removing {
+			newcomers++
+		}
+	}
+	if serving > 1 || newcomers > 1 || len(after.Gens) > 3 {
+		w.Errorf("%d serve, %d newcomers, %d live", serving, newcomers, len(after.Gens))
+	}
+	_ = before
+}
+
+func (w *walker) action(before State, ev Event, after State, a Action) {
+	switch a := a.(type) {
+	case Launch:
+		w.verified[a.Epoch] = false
+		if after.Stage != Running {
+			w.Error("a fork while stopping")
+		}
+	case Publish:
+		g := after.gen(a.Epoch)
+		if !w.verified[a.Epoch] && !g.Want.Force && g.Input.Mode != ModePlain {
+			w.Error("rule 2: committed without having been verified")
+		}
+	case Signal:
+		g := before.gen(a.Epoch)
+		if g == nil {
+			w.Errorf("a signal to nobody: %+v", a)
+		} else if a.Signal == syscall.SIGTERM && (g.uncommitted() || g.Phase == Removing) {
+			w.Error("rule 7: SIGTERM to a newcomer ends its parent as well")
+		} else if a.Signal == syscall.SIGTERM && after.Stage == Running && !(g.Phase == Draining && g.Limit) {
+			w.Errorf("rule 6: SIGTERM to a %s epoch", g.Phase)
+		}
+	case Withdraw:
+		if _, exited := ev.Is.(Exited); !exited && after.Stage == Running {
+			w.Error("rule 13: withdrawn although the serving epoch lives")
+		}
+	case Reply:
+		for _, waiter := range a.Waiters {
+			if !w.owed[waiter] {
+				w.Errorf("caller %d is answered twice", waiter)
+			}
+			delete(w.owed, waiter)
+		}
+	}
+}
