@@ -67,7 +67,7 @@ func TestTimeline(t *testing.T) {
 		t.Fatalf("%d buckets", n)
 	}
 	first := tl.buckets[0]
-	if first.OK != 102 || first.Epochs["v1"] != 102 || first.P99US != 100 {
+	if first.OK != 102 || first.Epochs["v1"] != 102 || first.P50US != 51 || first.P99US != 100 {
 		t.Errorf("first bucket: %+v", first)
 	}
 	if b := tl.buckets[3]; b.OffsetMS != 300 || b.OK != 1 || b.Failed != 1 || b.P99US != 7000 || len(b.Epochs) != 1 {

@@ -210,7 +210,7 @@ func TestTheCertificateIsTrustedByItsPoolAlone(t *testing.T) {
 		name string
 		good bool
 	}{{c.Pool, "127.0.0.1", true}, {c.Pool, "localhost", true}, {c.Pool, "example.org", false}, {stranger.Pool, "127.0.0.1", false}} {
-		if err := shake(pair, &tls.Config{RootCAs: x.pool, ServerName: x.name}); (err == nil) != x.good {
+		if err := shake(t, pair, &tls.Config{RootCAs: x.pool, ServerName: x.name}); (err == nil) != x.good {
 			t.Errorf("%s: %v", x.name, err)
 		}
 	}
@@ -221,19 +221,28 @@ func TestTheCertificateIsTrustedByItsPoolAlone(t *testing.T) {
 	}
 }
 
-// shake does a handshake in memory and returns the client's error.
-func shake(pair tls.Certificate, config *tls.Config) error {
-	near, far := net.Pipe()
-	defer near.Close()
+// shake does a handshake and returns the client's error. Over a real socket:
+// net.Pipe has no buffer, so an alert meets a session ticket and both wait.
+func shake(t *testing.T, pair tls.Certificate, config *tls.Config) error {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
 	done := make(chan struct{})
-	go func() { // ends with the pipe; joined below
+	go func() { // one handshake; joined below
 		defer close(done)
-		_ = tls.Server(far, &tls.Config{Certificates: []tls.Certificate{pair}}).Handshake()
-		_ = far.Close()
+		if c, err := l.Accept(); err == nil {
+			_ = tls.Server(c, &tls.Config{Certificates: []tls.Certificate{pair}}).Handshake()
+			_ = c.Close()
+		}
 	}()
-	err := tls.Client(near, config).Handshake()
-	_ = near.Close()
-	<-done
+	defer func() { _ = l.Close(); <-done }()
+	dialer := tls.Dialer{Config: config, NetDialer: &net.Dialer{Timeout: 20 * time.Second}}
+	c, err := dialer.DialContext(t.Context(), "tcp", l.Addr().String())
+	if err == nil {
+		_ = c.Close()
+	}
 	return err
 }
 

@@ -1,0 +1,23 @@
+package hotrestart
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"aether.internal/agent/internal/proxy/process"
+)
+
+// TestMain gives the main thread to the forker, and finds what was left running.
+func TestMain(m *testing.M) {
+	process.Main(func() int {
+		code := m.Run()
+		if err := goleak.Find(goleak.IgnoreAnyFunction("aether.internal/agent/internal/proxy/process.Main")); err != nil && code == 0 {
+			fmt.Fprintln(os.Stderr, "goleak:", err)
+			return 1
+		}
+		return code
+	})
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"time"
+
+	"aether.internal/test/node"
+)
+
+// concurrency is the same for all sides.
+var concurrency = strconv.Itoa(runtime.NumCPU())
+
+// sample is one restart.
+type sample struct {
+	Live       time.Duration // from the trigger to a LIVE answer at the new epoch
+	Committed  time.Duration // to the supervisor's own word
+	ParentGone time.Duration
+	Supervisor time.Duration // its CPU
+	Envoy      time.Duration // the new Envoy's CPU until its parent is gone
+}
+
+// setup is the three sides: by hand, and a supervisor that validates and one
+// that doesn't, each a node of its own with the same bootstrap.
+type setup struct {
+	options
+	nodes         []*node.Node
+	hand          *hand
+	never, always *supervised
+	memoryAtStart memory
+}
+
+func openSetup(ctx context.Context, o options) (s *setup, err error) {
+	s = &setup{options: o}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	for range 3 {
+		n, err := node.New(ctx, o.envoy)
+		if err != nil {
+			return s, err
+		}
+		s.nodes = append(s.nodes, n)
+	}
+	if err := os.Mkdir(s.nodes[0].StateDir, 0o700); err != nil {
+		return s, err
+	}
+	s.hand = &hand{node: s.nodes[0], poll: o.poll}
+	if _, err := s.hand.start(ctx, false); err != nil {
+		return s, err
+	}
+	if s.never, err = startSupervised(ctx, s.nodes[1], o.poll, "never"); err != nil {
+		return s, err
+	}
+	if s.always, err = startSupervised(ctx, s.nodes[2], o.poll, "always"); err != nil {
+		return s, err
+	}
+	s.memoryAtStart = memoryOf(s.always.pid())
+	return s, nil
+}
+
+func (s *setup) close() {
+	for _, sup := range []*supervised{s.never, s.always} {
+		if sup != nil {
+			sup.close(context.Background())
+		}
+	}
+	if s.hand != nil {
+		s.hand.close()
+	}
+	for _, n := range s.nodes {
+		n.Close()
+		os.Remove(n.Segment())
+	}
+	node.RemoveAgent()
+}
+
+// way is one way to restart Envoy.
+type way string
+
+const (
+	byHand          way = "by hand"
+	byHandValidated way = "validate, then start, by hand"
+	hup             way = "SIGHUP"
+	hupValidated    way = "SIGHUP, validated"
+	rename          way = "config change"
+	renameValidated way = "config change, validated"
+)
+
+type step struct {
+	way way
+	do  func(context.Context) (sample, error)
+}
+
+// steps are one round: all ways in turn, so that what slows the machine down
+// slows all of them.
+func (s *setup) steps() []step {
+	return []step{
+		{byHand, func(ctx context.Context) (sample, error) { return s.hand.start(ctx, false) }},
+		{hup, s.never.hup}, {hupValidated, s.always.hup},
+		{byHandValidated, func(ctx context.Context) (sample, error) { return s.hand.start(ctx, true) }},
+		{rename, s.never.rename}, {renameValidated, s.always.rename},
+	}
+}
+
+// measure runs the rounds; the samples of a way are in the order of the rounds.
+func (s *setup) measure(ctx context.Context) (map[way][]sample, error) {
+	all := map[way][]sample{}
+	for round := range s.warmup + s.rounds {
+		fmt.Fprintf(os.Stderr, "\rround %d of %d ", round+1, s.warmup+s.rounds)
+		for _, step := range s.steps() {
+			one, err := step.do(ctx)
+			if err != nil {
+				return nil, fmt.Errorf("%s, round %d: %w", step.way, round+1, err)
+			}
+			if round >= s.warmup {
+				all[step.way] = append(all[step.way], one)
+			}
+		}
+	}
+	fmt.Fprintln(os.Stderr)
+	return all, nil
+}
+
+// idleness is what runs when nothing happens, in milliseconds of CPU a second.
+type idleness struct {
+	Supervisor      float64 `json:"supervisor_ms_per_s"`
+	SupervisedEnvoy float64 `json:"supervised_envoy_ms_per_s"`
+	EnvoyByHand     float64 `json:"envoy_by_hand_ms_per_s"`
+	AtStart         memory  `json:"supervisor_at_start"`
+	After           memory  `json:"supervisor_after_all_handoffs"`
+}
+
+// all is what supervision costs: our own CPU, and what it adds to Envoy's.
+func (i idleness) all() float64 { return i.Supervisor + max(0, i.SupervisedEnvoy-i.EnvoyByHand) }
+
+func (s *setup) measureIdle(ctx context.Context) (idleness, error) {
+	fmt.Fprintf(os.Stderr, "idle for %v\n", s.idle)
+	pids := []int{s.always.pid(), s.always.envoy, s.hand.pid()}
+	before, err := cpuOfAll(pids)
+	if err != nil {
+		return idleness{}, err
+	}
+	began := time.Now()
+	if err := pause(ctx, s.idle); err != nil {
+		return idleness{}, err
+	}
+	after, err := cpuOfAll(pids)
+	seconds := time.Since(began).Seconds()
+	rate := func(i int) float64 { return milliseconds(after[i]-before[i]) / seconds }
+	if err != nil {
+		return idleness{}, err
+	}
+	return idleness{
+		Supervisor: rate(0), SupervisedEnvoy: rate(1), EnvoyByHand: rate(2),
+		AtStart: s.memoryAtStart, After: memoryOf(s.always.pid()),
+	}, nil
+}
+
+func cpuOfAll(pids []int) ([]time.Duration, error) {
+	used := make([]time.Duration, len(pids))
+	var errs []error
+	for i, pid := range pids {
+		var err error
+		used[i], err = cpuOf(pid)
+		errs = append(errs, err)
+	}
+	return used, errors.Join(errs...)
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
