@@ -17,7 +17,7 @@ import (
 )
 
 // Envoy asks the kernel for SIGTERM when the thread that forked it dies
-// (DESIGN fact 3), so everything that forks stays on the main thread.
+// (fact 3), so everything that forks stays on the main thread.
 func init() { runtime.LockOSThread() }
 
 type options struct {
@@ -64,7 +64,7 @@ func main() {
 
 func bench(ctx context.Context, o options) error {
 	where := describeMachine()
-	fmt.Printf("%s\n", where)
+	fmt.Println(where)
 	s, err := openSetup(ctx, o)
 	if err != nil {
 		return err

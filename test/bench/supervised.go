@@ -55,7 +55,7 @@ func (s *supervised) hup(ctx context.Context) (sample, error) {
 // rename is one handoff by a new bootstrap that is renamed into place.
 func (s *supervised) rename(ctx context.Context) (sample, error) {
 	s.edits++
-	s.node.Bootstrap.EpochTag = "v" + strconv.Itoa(s.edits%2)
+	s.node.Bootstrap.EpochTag = "edit-" + strconv.Itoa(s.edits%2) // as long each time
 	data, err := s.node.Bootstrap.YAML()
 	if err != nil {
 		return sample{}, err

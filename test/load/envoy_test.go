@@ -166,7 +166,7 @@ func (n *node) start(number int, tag string) {
 	defer log.Close()
 	e := &epoch{ended: make(chan struct{})}
 	// The Go runtime keeps its threads, so Envoy's parent-death signal
-	// (DESIGN fact 3) doesn't fire while this test runs.
+	// (fact 3) doesn't fire while this test runs.
 	e.command = exec.Command(envoyPath(n.t), "-c", config, "--base-id", strconv.Itoa(n.baseID),
 		"--restart-epoch", strconv.Itoa(number), "--concurrency", "2", "-l", "warning",
 		"--drain-time-s", "1", "--parent-shutdown-time-s", "4",

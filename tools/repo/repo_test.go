@@ -22,7 +22,7 @@ const maxGoLines = 400
 // forbidden imports: below which directory, what, and what it would cost.
 var forbidden = []struct{ below, path, instead, reason string }{
 	{"agent", "os/exec", "agent/internal/proxy/process",
-		"it forks on whatever thread it is called, and Envoy ends with SIGTERM when that thread does (DESIGN fact 3)"},
+		"it forks on whatever thread it is called, and Envoy ends with SIGTERM when that thread does (fact 3)"},
 	{"agent", "log", "",
 		"a global logger can't be given to a test, nor tagged with an epoch: pass a *slog.Logger"},
 	{"agent", "testing", "",

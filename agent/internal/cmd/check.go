@@ -74,7 +74,7 @@ func checkOrder(cfg hotrestart.Config) error {
 		flagParentShutdown, cfg.ParentShutdownTime, flagDrainTime, cfg.DrainTime)
 }
 
-// checkSum: Envoy gets the sum of both and some (DESIGN section 2) as seconds in
+// checkSum: Envoy gets the sum of both and some (docs/concepts.md) as seconds in
 // 32 bits; what overflows would end a parent at once.
 func checkSum(cfg hotrestart.Config) error {
 	const most = math.MaxInt32 * time.Second / 4

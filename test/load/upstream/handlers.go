@@ -48,7 +48,10 @@ func stream(w http.ResponseWriter, r *http.Request) {
 	}
 	sum := wire.StreamSum(wire.Pieces(d))
 	sum.Announce(w.Header())
-	_ = send(w, r, d) // the client sees the cut; nobody else needs to know
+	if err := send(w, r, d); err != nil {
+		// A handler that just returns would end the body in good order.
+		panic(http.ErrAbortHandler)
+	}
 }
 
 func send(w http.ResponseWriter, r *http.Request, d time.Duration) error {

@@ -28,7 +28,7 @@ type Supervisor interface {
 
 // ReloadRequest asks for a hot restart.
 type ReloadRequest struct {
-	Force bool `json:"force,omitempty"` // DESIGN rules 2 and 4; never overrides validation, version, concurrency
+	Force bool `json:"force,omitempty"` // rules 2 and 4; never overrides validation, version, concurrency
 	Wait  bool `json:"wait,omitempty"`
 }
 

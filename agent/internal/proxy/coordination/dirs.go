@@ -13,7 +13,7 @@ import (
 // EnsureStateDir makes path a directory that only we can change: it's created
 // 0700, or refused when it is somebody else's, open to others' writes, or not a
 // directory. Whoever can write there can take Envoy's listening sockets
-// (DESIGN fact 1). Errors name the path and its owner.
+// (fact 1). Errors name the path and its owner.
 func EnsureStateDir(path string) error {
 	path = filepath.Clean(path)
 	if base := RuntimeDir(); strings.HasPrefix(path, base+"/") {

@@ -21,7 +21,7 @@ const (
 )
 
 // Heartbeat is what a supervisor writes once its own child is the committed,
-// serving epoch (DESIGN rule 13). It is a hint: it decides only concurrency and
+// serving epoch (rule 13). It is a hint: it decides only concurrency and
 // the digits of an epoch above its number modulo 3, and only while a peer's
 // seat is held (rules 5 and 10).
 type Heartbeat struct {

@@ -1,7 +1,7 @@
 // Package coordination holds what supervisors know of each other without
 // talking: seats, the heartbeat, the ready marker, and the directories they are
 // in. Who lives is told by locks that the kernel frees, never by a recorded
-// number or an age (DESIGN rules 10 and 13).
+// number or an age (rules 10 and 13).
 package coordination
 
 import (
@@ -16,7 +16,7 @@ import (
 )
 
 // Seats is how many there are for one base-id: Envoy tells epochs apart by
-// their number modulo 3 (DESIGN fact 7).
+// their number modulo 3 (fact 7).
 const Seats = 3
 
 // ErrSeatHeld: somebody living sits there.

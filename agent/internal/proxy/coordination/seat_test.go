@@ -53,7 +53,7 @@ func TestSeatIsHeldFromTakeToRelease(t *testing.T) {
 	}
 }
 
-// DESIGN section 4: Envoy inherits the seat; its death, of any kind, frees it.
+// Envoy inherits the seat; its death, of any kind, frees it.
 func TestSeatBelongsToTheChildThatInheritedIt(t *testing.T) {
 	dir := t.TempDir()
 	s := take(t, dir, 0)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// The facts of DESIGN section 3 that this package rests on, on real Envoys.
+// The facts of docs/rules-and-facts.md that this package rests on, on real Envoys.
 
 func TestFact2ANewcomerKilledInInitBlocksTheSegmentUntilRepaired(t *testing.T) {
 	n := newNode(t, "")

@@ -7,7 +7,7 @@ import (
 
 // Request is what a newcomer asks of its parent over the hot-restart socket.
 // The wire format is that of hot-restart version 11.104: a datagram of an
-// 8-byte big-endian length and a protobuf message (DESIGN fact 28).
+// 8-byte big-endian length and a protobuf message (fact 28).
 type Request int
 
 // The requests, by the field number Envoy gives them.

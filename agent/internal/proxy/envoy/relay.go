@@ -12,7 +12,7 @@ import (
 
 // Relay stands between a newcomer and its parent: bound at the parent's name
 // under the newcomer's path, it sees each request and passes, withholds or
-// answers it (DESIGN section 2). It must live as long as the newcomer: a
+// answers it (docs/concepts.md). It must live as long as the newcomer: a
 // newcomer whose requests find nobody aborts ten seconds later (fact 4).
 type Relay struct {
 	conn     *net.UnixConn

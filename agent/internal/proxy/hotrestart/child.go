@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -33,8 +34,8 @@ type child struct {
 	linked   bool             // names lie under the parent's path
 	want     *envoy.Resources // what its parent had, nil: nothing to compare
 
-	known    *envoy.Resources // owner's: what it had when last asked
-	removing bool             // owner's: takeBack is under way
+	known    atomic.Pointer[envoy.Resources] // what it had when last asked
+	removing bool                            // owner's: takeBack is under way
 }
 
 // launch prepares everything and forks, in the background: a seat may take a

@@ -17,7 +17,7 @@ type Config struct {
 	EnvoyPath string
 
 	// ConfigPath names the bootstrap, YAML or JSON. What was validated is what
-	// runs: each epoch gets a snapshot of it (DESIGN rule 3).
+	// runs: each epoch gets a snapshot of it (rule 3).
 	ConfigPath string
 
 	// BaseID is Envoy's --base-id: it names the shared segment and the seats, so
@@ -46,7 +46,7 @@ type Config struct {
 	StateDir string
 
 	// ReadyMarkerPath names the file that is there, locked by us, while our own
-	// committed epoch serves (DESIGN rule 13). Required.
+	// committed epoch serves (rule 13). Required.
 	ReadyMarkerPath string
 
 	// AdminAddress is Envoy's admin, "host:port" or "unix:PATH". Empty: taken from

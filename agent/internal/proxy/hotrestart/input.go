@@ -26,6 +26,10 @@ type input struct {
 	mode     Mode
 }
 
+// asksXDS tells whether more than the bootstrap is to be looked at: dynamic
+// listeners or clusters, or a control plane for anything else.
+func (in *input) asksXDS() bool { return in.boot.Dynamic || in.boot.ControlPlane }
+
 // reading is what a read needs of the owner's state, by value.
 type reading struct {
 	Read
@@ -38,7 +42,7 @@ type reading struct {
 func (sh *shell) read(a Read) {
 	r := reading{Read: a, binary: sh.binary}
 	if s := sh.state.serving(); s != nil {
-		r.serving, r.known = sh.children[s.Epoch].input, sh.children[s.Epoch].known
+		r.serving, r.known = sh.children[s.Epoch].input, sh.children[s.Epoch].known.Load()
 	}
 	ctx, cancel := context.WithCancel(sh.ctx)
 	sh.reader()

@@ -155,7 +155,7 @@ func (t *turn) inTheWay() *Generation {
 			return false
 		}
 		// Envoy's names tell epochs apart by their number mod 3 (fact 7); with UDP
-		// or in plain mode a parent's parent would be cut (section 2).
+		// or in plain mode a parent's parent would be cut (docs/concepts.md).
 		return alone || g.Epoch%envoy.Seats == epoch%envoy.Seats
 	})
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Mode is how a newcomer takes over from its parent (DESIGN section 2).
+// Mode is how a newcomer takes over from its parent (docs/concepts.md).
 type Mode int
 
 const (

@@ -68,7 +68,7 @@ func (sh *shell) emptyNewcomer(c *child) {
 // accepts tells whether a newcomer may have connections: it is LIVE.
 func (c *child) accepts() bool {
 	if c.relay == nil {
-		return c.parent >= 0 || c.known != nil
+		return c.parent >= 0 || c.known.Load() != nil
 	}
 	select {
 	case <-c.live:

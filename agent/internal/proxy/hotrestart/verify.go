@@ -34,7 +34,7 @@ func (b *backoff) wait(ctx context.Context) bool {
 // serving epoch, whose admin will be gone once the newcomer listens (fact 6).
 // An admin lost in an earlier failure leaves what it said last.
 func (sh *shell) askParent(c, parent *child) *envoy.Resources {
-	if parent == nil || !parent.input.boot.Dynamic {
+	if parent == nil || !parent.input.asksXDS() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, 5*time.Second)
@@ -42,8 +42,9 @@ func (sh *shell) askParent(c, parent *child) *envoy.Resources {
 	got, err := parent.admin.Resources(ctx, true)
 	if err != nil {
 		sh.log.Warn("the serving epoch's admin is silent; the newcomer is compared with what it said last", "epoch", parent.epoch, "error", err)
-		return parent.known
+		return parent.known.Load()
 	}
+	parent.known.Store(&got)
 	return &got
 }
 
@@ -106,7 +107,8 @@ func (sh *shell) verify(c *child) {
 			sh.post(Answered{c.epoch})
 		}
 		if len(missing) == 0 {
-			_ = sh.ask(c.ctx, func(sh *shell) { c.known = got; sh.step(Verified{c.epoch}) })
+			c.known.Store(got)
+			sh.post(Verified{c.epoch})
 			return
 		}
 		sh.post(Unverified{c.epoch, missing})
@@ -123,7 +125,7 @@ func (sh *shell) look(c *child) (got *envoy.Resources, missing []string) {
 		return nil, []string{err.Error()}
 	}
 	boot := c.input.boot
-	r, err := c.admin.Resources(c.ctx, boot.Dynamic)
+	r, err := c.admin.Resources(c.ctx, c.input.asksXDS())
 	if err != nil {
 		return nil, []string{"resources: " + err.Error()}
 	}

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The main thread belongs to the forker for life (DESIGN rule 15).
+// The main thread belongs to the forker for life (rule 15).
 func init() { runtime.LockOSThread() }
 
 // forker owns every child. All its methods run on the main thread.

@@ -1,7 +1,7 @@
 // Package process starts, signals and reaps children, all on the main thread.
 //
 // Envoy asks the kernel for SIGTERM when the *thread* that forked it dies
-// (DESIGN fact 3), so a fork from any other thread of a Go program is a random
+// (fact 3), so a fork from any other thread of a Go program is a random
 // end of Envoy. Forking, signalling and reaping also happen on one goroutine:
 // a pid can't be reused between a look and a signal, and an exit can't be
 // reaped before its process is known.

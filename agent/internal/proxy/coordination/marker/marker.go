@@ -1,6 +1,6 @@
 // Package marker is the ready marker: a regular file on which its writer holds
 // a lock. The kernel drops the lock with the writer, so a crash can't leave a
-// fresh marker behind, and no age or clock is needed (DESIGN rule 13).
+// fresh marker behind, and no age or clock is needed (rule 13).
 //
 // It imports only the standard library: proxy-ready, which runs every few
 // seconds on every node, is little more than Fresh.
