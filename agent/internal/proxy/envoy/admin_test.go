@@ -157,7 +157,7 @@ func TestAdminErrorsNameQueryAndEvidence(t *testing.T) {
 		"empty":          {says(""), []string{"not complete JSON"}},
 		"404": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "invalid path\nmore", 404) },
 			[]string{"status 404", "invalid path"}},
-		"redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/else", 302) }, []string{"status 302"}},
+		"redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/else", http.StatusFound) }, []string{"status 302"}},
 		"too large": {func(w http.ResponseWriter, _ *http.Request) {
 			io.WriteString(w, `{"version": "`+strings.Repeat("x", infoLimit)+`"}`)
 		}, []string{"too large"}},

@@ -60,7 +60,7 @@ func TestConnectionsIsNeverZeroByMistake(t *testing.T) {
 		"an older form":            {says(`listener.a.downstream_cx_active: 0`), "not complete JSON"},
 		"a list":                   {says(`[]`), "not what was asked for"},
 		"stats is no list":         {says(`{"stats": {}}`), "not what was asked for"},
-		"503":                      {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "busy", 503) }, "status 503"},
+		"503":                      {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "busy", http.StatusServiceUnavailable) }, "status 503"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, err := serve(t, c.handler).Connections(t.Context())
