@@ -105,8 +105,13 @@ func (f *forker) start(s Spec) (*Process, error) {
 	}
 	pid, err := syscall.ForkExec(path, append([]string{s.Path}, s.Args...), &syscall.ProcAttr{
 		Dir: s.Dir, Env: env, Files: fds,
-		// Envoy asks for this itself, but only once it runs.
-		Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM},
+		Sys: &syscall.SysProcAttr{
+			// Envoy asks for this itself, but only once it runs.
+			Pdeathsig: syscall.SIGTERM,
+			// A SIGTERM to our process group, or Ctrl-C, is ours to answer: Envoy would
+			// end at once, undrained.
+			Setpgid: true,
+		},
 	})
 	runtime.KeepAlive(files)
 	runtime.KeepAlive(s.Exe)

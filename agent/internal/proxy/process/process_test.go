@@ -131,6 +131,18 @@ func TestTheExecutableSurvivesWhicheverDescriptorsAreFree(t *testing.T) {
 	}
 }
 
+// A signal to our process group must not reach an Envoy: it ends undrained.
+func TestChildrenHaveAProcessGroupOfTheirOwn(t *testing.T) {
+	p, err := Start(sh("exec sleep 60"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = p.Signal(syscall.SIGKILL); p.Wait() }()
+	if pgid, err := syscall.Getpgid(p.Pid()); err != nil || pgid != p.Pid() {
+		t.Errorf("process group %d (%v) of child %d; ours is %d", pgid, err, p.Pid(), syscall.Getpgrp())
+	}
+}
+
 func TestChildrenInheritOnlyWhatIsNamed(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
