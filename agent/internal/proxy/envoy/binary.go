@@ -63,7 +63,13 @@ func OpenBinary(path string) (*Binary, error) {
 		return nil, fmt.Errorf("envoy binary: %w", err)
 	}
 	b := &Binary{Path: path, File: file}
-	if err := b.inspect(); err != nil {
+	// A new hard link changes the ctime, and a copy may just be ending.
+	for range 3 {
+		if err = b.inspect(); !errors.Is(err, errChanging) {
+			break
+		}
+	}
+	if err != nil {
 		file.Close()
 		return nil, fmt.Errorf("envoy binary %s: %w", path, err)
 	}
@@ -106,10 +112,12 @@ func (b *Binary) inspect() error {
 		return err
 	}
 	if id, _ := identityOf(info); id != b.id {
-		return errors.New("changed while it was read: is it still being copied?")
+		return errChanging
 	}
 	return nil
 }
+
+var errChanging = errors.New("changed while it was read: is it still being copied?")
 
 func hashOf(file *os.File) (string, error) {
 	h := sha256.New()

@@ -25,6 +25,7 @@ type child struct {
 	ctx           context.Context // ends when it is taken back or has ended
 	stop          context.CancelFunc
 	live          chan struct{} // closed when its relay has seen drain_listeners
+	tookAdmin     atomic.Bool   // its parent has been asked to close the admin they share
 	hasty         chan struct{} // closed when it must be killed at once
 	hurry         sync.Once
 
@@ -107,8 +108,11 @@ func (sh *shell) standBetween(c *child, first time.Time) (err error) {
 		PassTerminate: c.input.mode == ModeUDP,
 		Log:           sh.log.With("epoch", c.epoch),
 		Seen: func(r envoy.Request) {
-			if r == envoy.DrainListeners {
-				close(c.live) // the watch posts: a relay must not wait for the owner
+			switch r { // only flags: a relay must not wait for the owner
+			case envoy.ShutdownAdmin:
+				c.tookAdmin.Store(true)
+			case envoy.DrainListeners:
+				close(c.live)
 			}
 		},
 	})

@@ -213,15 +213,60 @@ func TestRule8AlwaysAnEnd(t *testing.T) {
 }
 
 func TestTheNewestDiesAndAllEnd(t *testing.T) {
-	s := newScript(t).serving(0).on(Triggered{By: TriggerSignal}).good(ModeRelay).up(1)
-	s.on(Exited{Epoch: 1, Status: "signal 11 (SIGSEGV)", Code: 139}).does(Withdraw{}, Signal{Signal: syscall.SIGTERM})
+	s := newScript(t).serving(1)
+	s.on(Exited{Epoch: 1, Status: "signal 11 (SIGSEGV)", Code: 139}).does(Withdraw{})
 	if _, first := s.did[0].(Withdraw); !first {
 		t.Errorf("the marker goes first: %+v", s.did)
 	}
-	s.on(Exited{Epoch: 0})
 	if s.state.Stage != Done || s.state.Code != 139 || !strings.Contains(s.state.Reason, "SIGSEGV") {
 		t.Errorf("%+v", s.state)
 	}
+}
+
+func TestFact21TheSameEpochAgainWhileItsParentDrains(t *testing.T) {
+	crash := Exited{Epoch: 1, Status: "signal 11 (SIGSEGV)", Code: 139}
+	s := newScript(t).serving(0).on(Triggered{By: TriggerSignal}).good(ModeRelay).up(1)
+	s.on(crash).does(Withdraw{}, Forget{1}, Launch{Epoch: 1, Parent: 0, Input: Input{ID: 2, Config: "c2", Binary: "b"}})
+	s.on(Counted{0, 0}).on(Counted{0, 0}).after(41 * time.Second).on(Tick{}).doesNo(Signal{}) // nobody answers for it
+	s.up(1).does(Publish{1}, Commit{1})
+	s.on(Counted{0, 0}).on(Counted{0, 0}).doesNo(Launch{})
+
+	// A crash loop ends: a bounded number of tries.
+	s = newScript(t).serving(0).on(Triggered{By: TriggerSignal}).good(ModeRelay).up(1)
+	for range maxRespawns {
+		s.after(time.Second).on(crash).does(Launch{Epoch: 1, Parent: 0}).up(1)
+	}
+	s.on(crash).doesNo(Launch{}).does(Signal{Signal: syscall.SIGTERM}).on(Exited{Epoch: 0})
+	if s.state.Stage != Done || s.state.Code != 139 {
+		t.Errorf("%+v", s.state)
+	}
+
+	// A new one that fails counts as a try, and a newer input waits.
+	s = newScript(t).serving(0).on(Triggered{By: TriggerSignal}).good(ModeRelay).up(1)
+	s.on(crash).on(Triggered{By: TriggerConfig}).on(Exited{Epoch: 1}).does(Read{}).on(Removed{Epoch: 1}).does(Launch{Epoch: 1, Parent: 0})
+	s.up(1).good(ModeRelay).does(Launch{Epoch: 2, Parent: 1})
+}
+
+func TestFact6ALostAdminIsHealedWithTheLastGoodInput(t *testing.T) {
+	s := newScript(t).on(Triggered{By: TriggerStart}).content("good", ModeRelay).up(0)
+	s.on(Triggered{By: TriggerConfig}).content("bad", ModeRelay).on(Exited{Epoch: 1}).on(Removed{Epoch: 1, TookAdmin: true})
+	s.doesNo(Launch{}, Withdraw{})
+	if wake := s.state.Wake(); !wake.Equal(s.at.Add(firstHeal)) {
+		t.Fatalf("wakes at %v", wake)
+	}
+	s.after(firstHeal).on(Tick{}).does(Launch{Epoch: 1, Parent: 0, Input: Input{ID: 1, Config: "good", Binary: "b"}})
+	s.on(Exited{Epoch: 1}).on(Removed{Epoch: 1}).after(firstHeal).on(Tick{}).doesNo(Launch{}) // the pause grows
+	s.after(firstHeal).on(Tick{}).does(Launch{Epoch: 1}).up(1)
+	if s.state.Heal != nil || !s.state.Wake().Equal(s.at.Add(testLimits.Parent)) {
+		t.Errorf("%+v", s.state)
+	}
+
+	// A newcomer that has not touched the admin leaves nothing to heal; and any
+	// handoff that commits is a cure.
+	s = newScript(t).serving(0).on(Triggered{By: TriggerConfig}).good(ModeRelay).on(Exited{Epoch: 1}).on(Removed{Epoch: 1})
+	s.after(time.Hour).on(Tick{}).doesNo(Launch{})
+	s.on(Triggered{By: TriggerConfig}).good(ModeRelay).on(Exited{Epoch: 1}).on(Removed{Epoch: 1, TookAdmin: true})
+	s.on(Triggered{By: TriggerConfig}).good(ModeRelay).up(1).after(time.Hour).on(Tick{}).doesNo(Launch{})
 }
 
 func TestFact4ANewcomerWithARelayOutlivesItsParent(t *testing.T) {

@@ -46,8 +46,9 @@ type (
 	}
 	// Removed: a newcomer has been taken back; nothing of it is left.
 	Removed struct {
-		Epoch int
-		Log   []string
+		Epoch     int
+		TookAdmin bool // its parent has closed the admin they share
+		Log       []string
 	}
 	// Counted: a look at an epoch's connections; -1 when nobody can tell.
 	Counted struct{ Epoch, Connections int }

@@ -55,16 +55,29 @@ func (sh *shell) read(a Read) {
 			p.Input = Input{ID: a.ID, Config: in.hash, Binary: in.binary.Hash, Mode: in.mode}
 		}
 		// The owner must know the input before the core may launch it.
-		_ = sh.ask(context.WithoutCancel(ctx), func(sh *shell) {
+		err := sh.ask(context.WithoutCancel(ctx), func(sh *shell) {
 			if failed == nil {
 				sh.inputs[a.ID], sh.binary = in, in.binary
 			}
 			sh.step(p)
 		})
+		if err != nil && failed == nil { // stopped meanwhile: nobody else knows of it
+			_ = os.Remove(in.snapshot)
+		}
 	})
 }
 
+// discard frees an input, unless somebody else still needs it: the serving
+// epoch's own is launched again to heal, a dead one's to respawn.
 func (sh *shell) discard(id int) {
+	for _, c := range sh.children {
+		if c.input.id == id {
+			return
+		}
+	}
+	if r := sh.state.Ready; r != nil && r.Input.ID == id {
+		return
+	}
 	if in := sh.inputs[id]; in != nil {
 		delete(sh.inputs, id)
 		// The binary's descriptor closes with its last user.

@@ -85,6 +85,7 @@ func (t *turn) commit(g *Generation) {
 	old := t.serving()
 	g.Phase, g.CommittedAt, g.Deadline = Serving, t.at, time.Time{}
 	t.Served, t.Code, t.Reason = true, 0, ""
+	t.Lost, t.Heal = nil, nil
 	from := -1
 	if g.Input.Mode != ModePlain {
 		t.act(Commit{g.Epoch})
@@ -150,5 +151,10 @@ func (t *turn) removed(e Removed) {
 	if t.serving() != nil {
 		t.Code, t.Reason = 0, "" // nothing was lost
 		t.log(slog.LevelInfo, "the serving epoch goes on", "epoch", t.serving().Epoch)
+		if e.TookAdmin || t.Heal != nil {
+			t.adminLost()
+		}
+		return
 	}
+	t.respawn()
 }

@@ -68,6 +68,7 @@ func (t *turn) reply(w *Want, r Result) {
 func (t *turn) advance() {
 	switch t.Stage {
 	case Running:
+		t.heal()
 		t.read()
 		t.launch()
 		t.endWithoutHope()

@@ -131,12 +131,15 @@ func (t *turn) launch() {
 	r := *t.Ready
 	t.Ready = nil
 	parent, epoch := -1, t.nextEpoch()
-	if s := t.serving(); s != nil {
-		parent = s.Epoch
+	if h := t.heir(); h != nil {
+		parent = h.Epoch
 	}
 	g := Generation{
 		Epoch: epoch, Phase: Starting, Input: r.Input, Want: r.Want, Connections: -1,
 		Deadline: t.at.Add(t.Limits.Handoff), LaunchedAt: t.at, PreparedIn: t.at.Sub(r.Want.Since),
+	}
+	if t.Lost != nil {
+		g.Respawns = t.Lost.Tries
 	}
 	t.Gens = append(t.Gens, g)
 	t.act(Launch{Epoch: epoch, Parent: parent, Input: r.Input, Deadline: g.Deadline})
@@ -147,11 +150,12 @@ func (t *turn) launch() {
 func (t *turn) inTheWay() *Generation {
 	epoch := t.nextEpoch()
 	alone := t.Ready.Input.Mode != ModeRelay
-	if s := t.serving(); s != nil {
-		alone = alone || s.Input.Mode != ModeRelay
+	heir := t.heir()
+	if heir != nil {
+		alone = alone || heir.Input.Mode != ModeRelay
 	}
 	return t.where(func(g *Generation) bool {
-		if g.Phase == Serving {
+		if g == heir {
 			return false
 		}
 		// Envoy's names tell epochs apart by their number mod 3 (fact 7); with UDP

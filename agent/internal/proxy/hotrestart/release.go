@@ -21,7 +21,7 @@ func (t *turn) counted(e Counted) {
 	} else {
 		g.Zeros = 0
 	}
-	if t.Stage == Running && g.Phase == Draining && g.Limit && g.Zeros >= 2 {
+	if t.Stage == Running && t.serving() != nil && g.Phase == Draining && g.Limit && g.Zeros >= 2 {
 		t.end(g, "idle")
 	}
 }
@@ -50,7 +50,7 @@ func (t *turn) expire() {
 		case Starting, Live:
 			t.takeBack(g, "handoff deadline", t.notInTime(g))
 		case Draining:
-			if t.Stage == Running {
+			if t.Stage == Running && t.serving() != nil {
 				t.end(g, "limit")
 			}
 		case Ending:
@@ -101,12 +101,14 @@ func (t *turn) gone(epoch int) {
 
 // crashed: the newest committed epoch ended by itself, so nothing serves. The
 // marker goes first. A newcomer that has a relay may still become serving,
-// because the relay answers for the dead parent (fact 4).
+// because the relay answers for the dead parent (fact 4). Else a parent that
+// still drains makes the same number possible again.
 func (t *turn) crashed(g *Generation, e Exited) {
 	t.act(Withdraw{}, Measure{"child_exits", 1, "crash"})
 	text := fmt.Sprintf("epoch %d ended by itself: %s", g.Epoch, e.Status)
 	t.LastFailure = &Failure{At: t.at, Epoch: g.Epoch, Step: "serve", Text: text, Log: e.Log}
 	t.log(slog.LevelError, "the serving epoch ended by itself", "epoch", g.Epoch, "status", e.Status, "log", e.Log)
+	t.lose(g)
 	t.gone(e.Epoch)
 	if t.Stage != Running {
 		return
@@ -116,5 +118,5 @@ func (t *turn) crashed(g *Generation, e Exited) {
 		t.log(slog.LevelWarn, "the newcomer goes on without its parent", "epoch", n.Epoch)
 		return
 	}
-	t.cancel("the serving epoch ended by itself")
+	t.respawn()
 }

@@ -66,10 +66,12 @@ const (
 	TriggerConfig
 	TriggerBinary
 	TriggerReload
+	TriggerRespawn // the newest epoch died while its parent still drains
+	TriggerHeal    // the serving epoch lost its admin
 )
 
 func (t Trigger) String() string {
-	return [...]string{"start", "signal", "config", "binary", "reload"}[t]
+	return [...]string{"start", "signal", "config", "binary", "reload", "respawn", "heal"}[t]
 }
 
 // Want is a wish for a handoff; wishes that wait collapse into one.
@@ -127,6 +129,7 @@ type Generation struct {
 	Answered    bool
 	Reopen      bool // a log reopen that waits for its first answer
 	Superseded  bool // taken back for a newer input
+	Respawns    int  // how often this number has been started again
 }
 
 func (g *Generation) uncommitted() bool { return g.Phase == Starting || g.Phase == Live }
@@ -182,6 +185,9 @@ type State struct {
 	Ready   *Ready
 	NextID  int
 
+	Lost *Lost // set while the newest epoch is dead and may be started again
+	Heal *Heal // set while the serving epoch has no admin
+
 	StopBy time.Time // when the wait for connections ends
 	Skip   bool      // a second stop: no waiting
 	Code   int       // exit code once Done
@@ -196,6 +202,7 @@ type State struct {
 func (s State) clone() State {
 	s.Gens = slices.Clone(s.Gens)
 	s.Wanted, s.Reading, s.Ready = copied(s.Wanted), copied(s.Reading), copied(s.Ready)
+	s.Lost, s.Heal = copied(s.Lost), copied(s.Heal)
 	return s
 }
 
@@ -231,6 +238,20 @@ func (s *State) serving() *Generation {
 	return s.where(func(g *Generation) bool { return g.Phase == Serving })
 }
 
+// heir is who the next newcomer takes over from: the serving epoch or, when it
+// has died, its newest draining parent.
+func (s *State) heir() *Generation {
+	heir := s.serving()
+	for i := range s.Gens {
+		if g := &s.Gens[i]; heir == nil || heir.Phase != Serving {
+			if g.Phase == Draining && (heir == nil || g.Epoch > heir.Epoch) {
+				heir = g
+			}
+		}
+	}
+	return heir
+}
+
 // newcomer is the one epoch that is not committed.
 func (s *State) newcomer() *Generation {
 	return s.where(func(g *Generation) bool { return g.uncommitted() || g.Phase == Removing })
@@ -256,6 +277,9 @@ func (s State) Wake() time.Time {
 		if g.uncommitted() && (s.Wanted != nil || s.Ready != nil) {
 			sooner(g.LaunchedAt.Add(s.Limits.GiveWay))
 		}
+	}
+	if s.Heal != nil && s.newcomer() == nil {
+		sooner(s.Heal.At)
 	}
 	if s.Stage == Stopping {
 		sooner(s.StopBy)

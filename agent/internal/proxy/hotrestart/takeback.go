@@ -2,6 +2,7 @@ package hotrestart
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"aether.internal/agent/internal/proxy/envoy"
@@ -18,26 +19,40 @@ func (sh *shell) takeBack(a TakeBack) {
 	}
 	c.removing = true
 	c.stop()
+	limit := sh.emptyingTime()
 	sh.background(func() {
 		<-c.launched
 		if c.proc != nil {
-			sh.emptyNewcomer(c)
+			sh.emptyNewcomer(c, limit)
 			c.kill()
 			c.tail.settle()
 		}
 		sh.repairSegment(c)
-		sh.post(Removed{Epoch: c.epoch, Log: c.tail.lines()})
+		// Without a relay nobody saw whether it came that far.
+		took := c.tookAdmin.Load() || c.relay == nil && c.parent >= 0 && c.proc != nil
+		sh.post(Removed{Epoch: c.epoch, TookAdmin: took, Log: c.tail.lines()})
 	})
 }
 
-// emptyNewcomer closes the listeners of a newcomer that accepts already, and
-// waits for its connections: SIGKILL at once cut 6 (fact 28). Never SIGTERM,
-// which ends its parent as well (fact 15). A silent admin: no waiting.
-func (sh *shell) emptyNewcomer(c *child) {
+// emptyingTime bounds the wait for a newcomer's connections. Within the drain
+// time each has been told to close on one of its answers; what was begun until
+// then may take as long again. At a stop the drain time is all there is.
+func (sh *shell) emptyingTime() time.Duration {
+	if sh.state.Stage != Running {
+		return sh.cfg.DrainTime
+	}
+	return min(2*sh.cfg.DrainTime, sh.cfg.ParentShutdownTime)
+}
+
+// emptyNewcomer closes the listeners of a newcomer that accepts already, has
+// its connections told to close, and waits until they have: SIGKILL at once cut
+// 6 (fact 28). Never SIGTERM, which ends its parent as well (fact 15). A silent
+// admin: no waiting.
+func (sh *shell) emptyNewcomer(c *child, limit time.Duration) {
 	if !c.accepts() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(sh.ctx, sh.cfg.DrainTime)
+	ctx, cancel := context.WithTimeout(sh.ctx, limit)
 	defer cancel()
 	sh.background(func() { // cuts the wait short; ends with it
 		select {
@@ -48,11 +63,8 @@ func (sh *shell) emptyNewcomer(c *child) {
 		case <-ctx.Done():
 		}
 	})
-	ask, done := context.WithTimeout(ctx, 2*time.Second)
-	err := c.admin.DrainListeners(ask, false, false)
-	done()
-	if err != nil {
-		sh.log.Warn("take back: the newcomer's admin is silent, so it is killed at once", "epoch", c.epoch, "error", err)
+	if err := sh.askToLeave(ctx, c); err != nil {
+		sh.log.Warn("take back: the newcomer can't be asked to close its listeners, so it is killed at once", "epoch", c.epoch, "error", err)
 		return
 	}
 	b := backoff{10 * time.Millisecond, 100 * time.Millisecond}
@@ -63,6 +75,39 @@ func (sh *shell) emptyNewcomer(c *child) {
 			zeros = 0
 		}
 	}
+}
+
+// askToLeave makes a newcomer close its listeners at once and then its
+// connections as they are answered.
+//
+// Measured with 40 kept connections: the plain drain closes the listeners, so
+// that every new connection is the parent's. Kept ones are told to close over
+// the drain time by 1.40 (none in its first second); 1.36.4 and 1.39.3 never
+// tell them, unless asked for graceful&skip_exit as well. Asked for that alone
+// or first, the newcomer would go on to accept (fact 28: 3 cut). Failing its
+// health check would tell all of them at their next answer, but then Envoy
+// also says x-envoy-immediate-health-check-fail, and its peers would give up
+// the whole node, the serving parent included.
+func (sh *shell) askToLeave(ctx context.Context, c *child) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	// With a shared admin it is the parent that answers until the newcomer
+	// listens, and the parent must never be asked to close its listeners.
+	info, err := c.admin.ServerInfo(ctx)
+	if err != nil {
+		return err
+	}
+	if info.Epoch != c.epoch {
+		return fmt.Errorf("admin %s answers for epoch %d", c.admin.Address(), info.Epoch)
+	}
+	// Which listeners it has by now, to count their connections.
+	if got, err := c.admin.Resources(ctx, c.input.asksXDS()); err == nil {
+		c.known.Store(&got)
+	}
+	if err := c.admin.DrainListeners(ctx, false, false); err != nil {
+		return err
+	}
+	return c.admin.DrainListeners(ctx, true, true)
 }
 
 // accepts tells whether a newcomer may have connections: it is LIVE.

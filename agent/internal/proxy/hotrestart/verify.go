@@ -52,7 +52,16 @@ func (sh *shell) askParent(c, parent *child) *envoy.Resources {
 // core has decided otherwise.
 func (sh *shell) watchNewcomer(c *child) {
 	sh.background(func() {
-		if !sh.awaitLive(c) {
+		waiting, live := context.WithCancel(c.ctx)
+		told := make(chan struct{})
+		sh.background(func() { // until it is LIVE or taken back
+			defer close(told)
+			sh.tellWhatIsMissing(waiting, c)
+		})
+		ok := sh.awaitLive(c)
+		live()
+		<-told // what it lacked before must not come after
+		if !ok {
 			return
 		}
 		sh.post(WentLive{c.epoch})
@@ -80,6 +89,24 @@ func (sh *shell) awaitLive(c *child) bool {
 	return false
 }
 
+// untilItMatters: most newcomers are LIVE before anybody wonders why not.
+const untilItMatters = time.Second
+
+// tellWhatIsMissing looks at a newcomer that isn't LIVE, now and then, so that
+// status, and the failure if it comes to that, say what it waits for.
+func (sh *shell) tellWhatIsMissing(ctx context.Context, c *child) {
+	b := backoff{untilItMatters, 5 * untilItMatters}
+	for b.wait(ctx) {
+		if info, err := c.admin.ServerInfo(ctx); err != nil || info.Epoch != c.epoch {
+			continue // the admin is dark in a long start, or still the parent's
+		}
+		got, err := c.admin.Resources(ctx, c.input.asksXDS())
+		if err == nil && ctx.Err() == nil {
+			sh.post(Unverified{c.epoch, envoy.Missing(c.input.boot, c.want, got)})
+		}
+	}
+}
+
 // identify asks who answers, on a fresh connection (rule 12).
 func identify(ctx context.Context, c *child) error {
 	info, err := c.admin.ServerInfo(ctx)
@@ -102,12 +129,14 @@ func (sh *shell) verify(c *child) {
 		if c.ctx.Err() != nil {
 			return
 		}
+		if got != nil {
+			c.known.Store(got) // complete or not: its connections must be counted
+		}
 		if got != nil && !answered {
 			answered = true
 			sh.post(Answered{c.epoch})
 		}
 		if len(missing) == 0 {
-			c.known.Store(got)
 			sh.post(Verified{c.epoch})
 			return
 		}

@@ -93,7 +93,7 @@ func (w *walker) event(rng *rand.Rand, s *State) any {
 		if g := s.gen(epoch); g == nil || g.Phase != Removing {
 			return Tick{} // the shell says so only of what it was told to remove
 		}
-		return Removed{Epoch: epoch}
+		return Removed{Epoch: epoch, TookAdmin: rng.IntN(2) == 0}
 	case 17:
 		return Counted{epoch, rng.IntN(3) - 1}
 	case 18:
