@@ -27,13 +27,13 @@ type stage struct {
 
 	run  *node.Run
 	load *load.Runner
-	rest chan struct{} // closed when the load has ended
+	rest chan struct{}     // closed when the load has ended
 	tags map[string]string // a bootstrap's SHA-256 → its tag
 
 	seen struct {
 		sight
-		lines int
-		at    time.Time // of the load's numbers
+		lines  int       // of the log that have been read
+		loadAt time.Time // when the load was asked
 	}
 }
 
@@ -57,14 +57,13 @@ func (s *stage) start(ctx context.Context, _ look) error {
 	if err := s.tagged("v1"); err != nil {
 		return err
 	}
-	limit := max(3*s.streams(), 3*time.Second)
-	var err error
-	s.run, err = s.Start(ctx, "--parent-shutdown-time", limit.String())
+	limit := max(3*s.plan(s.Target()).StreamDuration, 3*time.Second)
+	run, err := s.Start(ctx, "--parent-shutdown-time", limit.String())
+	if err == nil {
+		s.run = run
+	}
 	return err
 }
-
-// streams is how long the streaming kinds of the load last.
-func (s *stage) streams() time.Duration { return s.plan(s.Target()).StreamDuration }
 
 func (s *stage) startLoad(ctx context.Context, _ look) error {
 	var err error
@@ -78,16 +77,19 @@ func (s *stage) write(tag string) func(context.Context, look) error {
 }
 
 func (s *stage) tagged(tag string) error {
-	if err := s.Write(tag); err != nil {
-		return err
-	}
-	data, err := os.ReadFile(s.ConfigPath)
+	s.Bootstrap.EpochTag = tag
+	data, err := s.Bootstrap.YAML()
 	if err != nil {
 		return err
 	}
+	return s.place(data, tag)
+}
+
+// place puts a bootstrap in place and remembers what it is called.
+func (s *stage) place(data []byte, tag string) error {
 	sum := sha256.Sum256(data)
 	s.tags[hex.EncodeToString(sum[:])] = tag
-	return nil
+	return s.WriteRaw(data)
 }
 
 // writeMany writes bootstraps tagged "tag.1" to "tag.n".
@@ -115,7 +117,7 @@ func (s *stage) writeBroken(context.Context, look) error {
 	if bytes.Equal(broken, data) {
 		return errors.New("the bootstrap has no listeners to misspell")
 	}
-	return s.WriteRaw(broken)
+	return s.place(broken, "broken")
 }
 
 // writeTaken writes a bootstrap that asks for the port of our own upstream:
@@ -133,7 +135,7 @@ func (s *stage) writeTaken(context.Context, look) error {
 	if err != nil {
 		return err
 	}
-	return s.WriteRaw(data)
+	return s.place(data, "port taken")
 }
 
 func (s *stage) swapBinary(context.Context, look) error { return s.envoys.install(s.EnvoyPath) }
@@ -161,7 +163,7 @@ func (s *stage) close() {
 	if s.rest != nil {
 		<-s.rest
 	}
-	if s.run != nil && s.run.Cmd.Process != nil {
+	if s.run != nil {
 		s.end()
 	}
 	s.Close()
@@ -242,12 +244,12 @@ func (s *stage) seeLoad() {
 	case <-s.rest: // nil, and never ready, until the load is being stopped
 		s.seen.loadEnded = true
 	default:
-		if time.Since(s.seen.at) < loadGlance {
+		if time.Since(s.seen.loadAt) < loadGlance {
 			return
 		}
 	}
 	r := s.load.Snapshot()
-	s.seen.at, s.seen.done, s.seen.failed, s.seen.rate = time.Now(), r.OK(), r.Failures(), lastSecond(r)
+	s.seen.loadAt, s.seen.done, s.seen.failed, s.seen.rate = time.Now(), r.OK(), r.Failures(), lastSecond(r)
 }
 
 // lastSecond is the rate over the last whole second of the timeline.

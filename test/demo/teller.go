@@ -16,12 +16,12 @@ type world interface {
 // teller tells a story: it does one step after the other, looks at the world
 // all the time, and shows and keeps what it sees. It has no goroutine.
 type teller struct {
-	world    world
-	screen   *screen
+	world     world
+	screen    *screen
 	chronicle *chronicle
-	patience time.Duration // for a step's want
-	began    time.Time
-	last     sight
+	patience  time.Duration // for a step's want
+	began     time.Time
+	last      sight
 }
 
 // glance is how often the world is looked at: a handoff takes a tenth of a

@@ -25,19 +25,20 @@ var makers = map[string]func(dialer, KindPlan) client{
 type dialer struct {
 	address string
 	tls     *tls.Config // nil: without
+	timeout time.Duration
 	net     net.Dialer
 }
 
-func newDialer(t Target, k KindPlan) dialer {
+func newDialer(p Plan, k KindPlan) dialer {
 	// No TCP keep-alive probes: they would only cost system calls.
-	d := dialer{address: t.address(k.Kind, k.TLS), net: net.Dialer{KeepAlive: -1}}
+	d := dialer{address: p.address(k.Kind, k.TLS), timeout: p.Timeout, net: net.Dialer{KeepAlive: -1}}
 	if !k.TLS {
 		return d
 	}
 	host, _, _ := net.SplitHostPort(d.address) // a bad address fails to dial, with a better message
 	d.tls = &tls.Config{
-		ServerName: host, RootCAs: t.RootCAs, MinVersion: tls.VersionTLS12,
-		InsecureSkipVerify: t.InsecureSkipVerify, //nolint:gosec // the caller's choice, on loopback
+		ServerName: host, RootCAs: p.RootCAs, MinVersion: tls.VersionTLS12,
+		InsecureSkipVerify: p.InsecureSkipVerify, //nolint:gosec // the caller's choice, on loopback
 	}
 	switch k.Kind {
 	case New, KeepAlive, Stream, Upload:

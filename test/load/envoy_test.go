@@ -169,7 +169,7 @@ func (n *node) start(number int, tag string) {
 	// (fact 3) doesn't fire while this test runs.
 	e.command = exec.Command(envoyPath(n.t), "-c", config, "--base-id", strconv.Itoa(n.baseID),
 		"--restart-epoch", strconv.Itoa(number), "--concurrency", "2", "-l", "warning",
-		"--drain-time-s", "1", "--parent-shutdown-time-s", "4",
+		"--drain-time-s", "1", "--parent-shutdown-time-s", "5",
 		"--socket-path", filepath.Join(n.dir, "hr"), "--socket-mode", "600")
 	e.command.Stdout, e.command.Stderr = log, log
 	if err := e.command.Start(); err != nil {

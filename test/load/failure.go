@@ -76,7 +76,8 @@ func grpcHeading(err error) string {
 		return other
 	}
 	switch text := s.Message(); {
-	case s.Code() == codes.DeadlineExceeded:
+	case s.Code() == codes.DeadlineExceeded,
+		strings.Contains(text, "deadline exceeded"), strings.Contains(text, "i/o timeout"):
 		return timedOut
 	case strings.Contains(text, "connection refused"):
 		return refused

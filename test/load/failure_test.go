@@ -43,6 +43,8 @@ func TestHeadings(t *testing.T) {
 		{unavailable("error reading from server: read tcp: connection reset by peer"), reset},
 		{unavailable("error reading from server: EOF"), cut},
 		{unavailable("closing transport due to: connection error: desc = \"error reading from server: EOF\""), cut},
+		{unavailable("connection error: desc = \"transport: authentication handshake failed: context deadline exceeded\""), timedOut},
+		{unavailable("connection error: desc = \"transport: Error while dialing: dial tcp 127.0.0.1:1: i/o timeout\""), timedOut},
 		{unavailable("no healthy upstream"), wrong},
 		{status.Error(codes.Internal, "stream terminated by RST_STREAM with error code: INTERNAL_ERROR"), reset},
 		{status.Error(codes.DeadlineExceeded, "context deadline exceeded"), timedOut},

@@ -60,7 +60,7 @@ func connectGRPC(d dialer, dials *atomic.Int64) *grpc.ClientConn {
 		// with the default second, one refusal would count as many.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.5, MaxDelay: time.Second},
-			MinConnectTimeout: time.Second,
+			MinConnectTimeout: d.timeout,
 		}),
 		grpc.WithDefaultCallOptions(grpc.ForceCodec(wire.Codec{})))
 	if err != nil {

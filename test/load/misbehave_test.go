@@ -74,9 +74,9 @@ var misdeeds = []misdeed{
 	{"doesn't half-close", load.TCP, func(c *wireConn, _ int) { _, _ = io.Copy(c.Conn, c.in); c.stall() }, "timeout"},
 	{"resets", load.TCP, func(c *wireConn, _ int) { _, _ = io.ReadAll(c.in); c.reset() }, "reset"},
 
-	{"closes the held connection", load.TCPHold, func(c *wireConn, _ int) { _, _ = io.CopyN(c.Conn, c.in, 128) }, "cut"},
+	{"closes the held connection", load.TCPHold, func(c *wireConn, _ int) { _, _ = io.CopyN(c.Conn, c.in, 64) }, "cut"},
 	{"resets the held connection", load.TCPHold, func(c *wireConn, _ int) {
-		_, _ = io.CopyN(c.Conn, c.in, 128)
+		_, _ = io.CopyN(c.Conn, c.in, 64)
 		_, _ = c.in.Peek(1)
 		c.reset()
 	}, "reset"},
@@ -158,7 +158,7 @@ func TestABadHandshake(t *testing.T) {
 // suffer runs the misdeed's kind until it has failed three times.
 func suffer(t *testing.T, m misdeed, target load.Target) load.Report {
 	t.Helper()
-	return sufferPlan(t, m, target, load.KindPlan{Rate: 200})
+	return sufferPlan(t, m, target, load.KindPlan{Concurrency: 3})
 }
 
 func sufferPlan(t *testing.T, m misdeed, target load.Target, k load.KindPlan) load.Report {
@@ -166,10 +166,10 @@ func sufferPlan(t *testing.T, m misdeed, target load.Target, k load.KindPlan) lo
 	k.Kind, k.TLS = m.kind, target.HTTPS+target.TLS != ""
 	timeout := 20 * time.Second // never by accident, on a busy machine
 	if m.heading == "timeout" {
-		timeout = 200 * time.Millisecond
+		timeout = 100 * time.Millisecond
 	}
 	run := begin(t, load.Plan{
-		Target: target, Timeout: timeout, StreamDuration: 200 * time.Millisecond,
+		Target: target, Timeout: timeout, StreamDuration: 100 * time.Millisecond,
 		Kinds: []load.KindPlan{k},
 	})
 	until(t, run, "three failures", func(r load.Report) bool { return r.Failures() >= 3 })

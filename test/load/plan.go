@@ -48,7 +48,10 @@ type KindPlan struct {
 	Concurrency int
 	// StreamDuration of a long kind; 0 takes the plan's.
 	StreamDuration time.Duration
-	// Connections kept open by KeepAlive, H2, H2Stream and GRPC; 0 means 4.
+	// Connections kept open by KeepAlive, H2, H2Stream and GRPC; 0 means 4,
+	// for the long kinds 1. Envoy tells a connection to close only when it
+	// answers on it (DESIGN fact 14), so an epoch's limit must exceed its
+	// drain time + Connections/Rate + StreamDuration, or streams are cut.
 	Connections int
 	// MaxOutstanding operations of an open loop; what would be more is not
 	// started and counted as Overrun. 0: what Rate can reach before Timeout.
@@ -160,10 +163,11 @@ func (k KindPlan) withDefaults(p Plan) (KindPlan, error) {
 	if (k.Rate > 0) == (k.Concurrency > 0) || k.Rate < 0 || k.Concurrency < 0 {
 		return k, fmt.Errorf("set a rate or a concurrency above 0, and only one of them (rate %g, concurrency %d)", k.Rate, k.Concurrency)
 	}
-	fill(&k.Connections, 4)
 	if long(k.Kind) {
+		fill(&k.Connections, 1)
 		fill(&k.StreamDuration, p.StreamDuration)
 	} else {
+		fill(&k.Connections, 4)
 		k.StreamDuration = 0
 	}
 	fill(&k.MaxOutstanding, 16+int(k.Rate*(p.Timeout+k.StreamDuration).Seconds()))

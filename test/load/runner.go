@@ -44,7 +44,7 @@ func Start(ctx context.Context, p Plan) (*Runner, error) {
 	}
 	clients := make([]client, len(p.Kinds))
 	for i, k := range p.Kinds {
-		clients[i] = makers[k.Kind](newDialer(p.Target, k), k)
+		clients[i] = makers[k.Kind](newDialer(p, k), k)
 	}
 	return start(ctx, p, clients), nil
 }

@@ -140,7 +140,12 @@ func (s *stage) wasCut(st *stream, earliest time.Time) {
 // result counts the connections: an Envoy that has made one is in init.
 func (s *stage) silentControlPlane() *atomic.Int64 {
 	s.Helper()
-	s.Bootstrap.XDS, s.Bootstrap.InitialFetchTimeout = filepath.Join(s.Dir, "xds.sock"), 0
+	dir, err := os.MkdirTemp("", "ax") // not the node's, where nothing may be left
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { os.RemoveAll(dir) })
+	s.Bootstrap.XDS, s.Bootstrap.InitialFetchTimeout = filepath.Join(dir, "xds"), 0
 	l, err := net.Listen("unix", s.Bootstrap.XDS)
 	if err != nil {
 		s.Fatal(err)

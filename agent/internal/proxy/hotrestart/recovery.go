@@ -11,7 +11,7 @@ const (
 	maxRespawns = 3           // of one epoch, until it has lived for steadyTime
 	steadyTime  = time.Minute // an epoch that lived this long starts with a clean record
 	firstHeal   = time.Second
-	mostHeal    = time.Minute
+	mostHeal    = 5 * time.Minute
 )
 
 // Lost is the newest epoch after it died by itself while an older one still
