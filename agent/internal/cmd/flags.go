@@ -71,6 +71,8 @@ func (o *supervisorOptions) bindHandoff(f *pflag.FlagSet) {
 		"validate", "", "`when` a bootstrap is validated: always, changes (only what is new) or never")
 	f.StringVar(&o.cfg.VerifyCommand, "verify-command", "", "a `command` that must succeed before a new epoch is committed")
 	f.BoolVar(&o.relay, "relay", true, "stand between two epochs; false: plain mode, where Envoy commits itself")
+	f.BoolVar(&o.cfg.AdminPerEpoch, "admin-per-epoch", false,
+		"give each epoch an admin socket of its own; the serving one is linked at STATE-DIR/admin.sock")
 	f.BoolVar(&o.segmentRepair, "segment-repair", true, "clear the shared segment's flag after a failed start")
 }
 

@@ -67,7 +67,9 @@ func (a app) runSupervisor(c *cobra.Command, o *supervisorOptions, args []string
 	if err := a.places.own(cfg); err != nil {
 		return err
 	}
-	log := newLogger(a.stderr, o.logFormat, o.logLevel, a.terminal(a.stderr))
+	out := newSink(a.stderr)
+	defer out.close()
+	log := newLogger(out, o.logFormat, o.logLevel, a.terminal(a.stderr))
 	if err := raiseFileLimit(); err != nil {
 		log.Warn("the limit of open files stays as it is", "error", err)
 	}

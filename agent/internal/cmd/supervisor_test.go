@@ -54,6 +54,7 @@ func TestFlagsAndVariables(t *testing.T) {
 		{"validate", "never", func(c *hotrestart.Config) { c.Validate = hotrestart.ValidateNever }},
 		{"verify-command", "check it", func(c *hotrestart.Config) { c.VerifyCommand = "check it" }},
 		{"relay", "false", func(c *hotrestart.Config) { c.NoRelay = true }},
+		{"admin-per-epoch", "true", func(c *hotrestart.Config) { c.AdminPerEpoch = true }},
 		{"segment-repair", "false", func(c *hotrestart.Config) { c.NoSegmentRepair = true }},
 		{"state-dir", "/s", func(c *hotrestart.Config) { c.StateDir = "/s" }},
 		{"ready-marker", "/r", func(c *hotrestart.Config) { c.ReadyMarkerPath = "/r" }},

@@ -33,6 +33,7 @@ type RelayOptions struct {
 	Child         string    // the newcomer's own socket, for our answers
 	FirstStart    time.Time // start of the first epoch, told when the parent can't
 	PassTerminate bool      // UDP and QUIC: the newcomer's own timer ends the parent
+	AnswerAdmin   bool      // the parent keeps its admin, a socket of its own
 	// Seen is called once for each kind of request as it first arrives, on the
 	// relay's goroutine; it must not block.
 	Seen func(Request)
@@ -111,7 +112,7 @@ func (r *Relay) read() {
 // serve owns the relay's state.
 func (r *Relay) serve() {
 	defer close(r.done)
-	state := relayState{passTerminate: r.opts.PassTerminate}
+	state := relayState{passTerminate: r.opts.PassTerminate, answerAdmin: r.opts.AnswerAdmin}
 	seen := map[Request]bool{}
 	for {
 		in := relayInput{}

@@ -16,6 +16,7 @@ type relayOutput struct {
 // relayState is all that a relay remembers.
 type relayState struct {
 	passTerminate bool
+	answerAdmin   bool
 	committed     bool
 	gone          bool
 	held          []byte  // a drain_listeners that waits for the commit
@@ -42,7 +43,7 @@ func (s relayState) request(d []byte, kind Request) (relayState, []relayOutput) 
 	case kind == Terminate && !s.passTerminate:
 		// A parent's end is ours: Envoy's timer would cut its streams (rule 6).
 		return s, nil
-	case s.gone:
+	case kind == ShutdownAdmin && s.answerAdmin, s.gone:
 		return s, []relayOutput{{answer: kind}}
 	}
 	if expectsAnswer(kind) {

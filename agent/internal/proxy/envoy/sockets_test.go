@@ -2,25 +2,32 @@ package envoy
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestOpenSocketsCountsConnectionsAtThePorts(t *testing.T) {
 	for _, host := range []string{"127.0.0.1", "[::1]"} {
 		t.Run(host, func(t *testing.T) {
-			l, err := net.Listen("tcp", host+":0")
+			l, err := plainTCP(t, host+":0")
 			if err != nil {
 				t.Skip("no such address here")
 			}
 			defer l.Close()
 			port := l.Addr().(*net.TCPAddr).Port
+			watcher := NewSockets(os.Getpid(), map[int]bool{port: true})
 			want := func(what string, n int) {
 				t.Helper()
 				if got, err := OpenSockets(os.Getpid(), map[int]bool{port: true}); got != n || err != nil {
 					t.Errorf("%s: %d, %v; want %d", what, got, err, n)
+				}
+				if got, err := watcher.Count(); got != n || err != nil {
+					t.Errorf("%s, by one who has looked before: %d, %v; want %d", what, got, err, n)
 				}
 			}
 			want("a listener only", 0)
@@ -50,6 +57,14 @@ func TestOpenSocketsCountsConnectionsAtThePorts(t *testing.T) {
 	}
 }
 
+// plainTCP is not Go's default: that is MPTCP.
+func plainTCP(t *testing.T, address string) (net.Listener, error) {
+	t.Helper()
+	var c net.ListenConfig
+	c.SetMultipathTCP(false)
+	return c.Listen(t.Context(), "tcp", address)
+}
+
 func connect(t *testing.T, l net.Listener) (client, server net.Conn) {
 	t.Helper()
 	client, err := net.Dial("tcp", l.Addr().String())
@@ -68,13 +83,75 @@ func TestOpenSocketsOfAProcessThatIsGone(t *testing.T) {
 }
 
 func TestOpenSocketsCountsOnlyThatProcess(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := plainTCP(t, "127.0.0.1:0")
 	wantNil(t, err)
 	defer l.Close()
 	connect(t, l)
 	n, err := OpenSockets(os.Getppid(), map[int]bool{l.Addr().(*net.TCPAddr).Port: true})
 	if err == nil && n != 0 {
 		t.Errorf("%d of ours in our parent", n)
+	}
+}
+
+// What is remembered of a socket must not outlive it, and a table that left a
+// line out once must not make a connection invisible.
+func TestSocketsRemembersWhatItSaw(t *testing.T) {
+	l, err := plainTCP(t, "127.0.0.1:0")
+	wantNil(t, err)
+	defer l.Close()
+	_, server := connect(t, l)
+	s := NewSockets(os.Getpid(), map[int]bool{l.Addr().(*net.TCPAddr).Port: true})
+	look := func(what string, want int) {
+		t.Helper()
+		if n, err := s.Count(); n != want || err != nil {
+			t.Errorf("%s: %d, %v; want %d", what, n, err, want)
+		}
+	}
+	look("at first", 1)
+	for inode, f := range s.before {
+		if f == connection {
+			s.before[inode] = missed
+		}
+	}
+	look("missed once", 1)
+	s.ports = nil
+	look("without reading the tables again", 1)
+	server.Close()
+	look("closed", 0)
+	for inode, f := range s.before {
+		if f == connection || f == unknown {
+			t.Errorf("%s is still %d", inode, f)
+		}
+	}
+}
+
+// MPTCP connections are in no table by their ports: nobody can tell, and that
+// must not look like idle.
+func TestSocketsOfMPTCPCannotBeCounted(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") // MPTCP where the kernel has it
+	wantNil(t, err)
+	defer l.Close()
+	file, err := l.(*net.TCPListener).File()
+	wantNil(t, err)
+	defer file.Close()
+	if f, err := byProtocol(fmt.Sprintf("/proc/self/fd/%d", file.Fd())); err == nil {
+		t.Skip("no MPTCP here, or no word about it:", f)
+	}
+	if n, err := OpenSockets(os.Getpid(), map[int]bool{1: true}); !errors.Is(err, ErrUncountable) {
+		t.Error(n, err)
+	}
+}
+
+func TestProtocolSparesTheTables(t *testing.T) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
+	wantNil(t, err)
+	defer unix.Close(pair[0])
+	defer unix.Close(pair[1])
+	if f, err := byProtocol(fmt.Sprintf("/proc/self/fd/%d", pair[0])); f != other || err != nil {
+		t.Errorf("a Unix socket: %d, %v", f, err)
+	}
+	if f, err := byProtocol("/proc/self/fd/0"); f != unknown || err != nil {
+		t.Errorf("no socket: %d, %v", f, err)
 	}
 }
 
@@ -88,7 +165,9 @@ func TestColumn(t *testing.T) {
 }
 
 func BenchmarkOpenSockets(b *testing.B) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	var plain net.ListenConfig
+	plain.SetMultipathTCP(false)
+	l, err := plain.Listen(b.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func (sh *shell) launch(a Launch) {
 	ctx, stop := context.WithCancel(sh.ctx)
 	c := &child{
 		epoch: a.Epoch, parent: a.Parent, input: in,
-		admin: envoy.NewAdmin(*in.boot.Admin), tail: newTail(sh.log, a.Epoch),
+		admin: envoy.NewAdmin(sh.adminOf(in, a.Epoch)), tail: newTail(sh.log, a.Epoch),
 		ctx: ctx, stop: stop,
 		live: make(chan struct{}), hasty: make(chan struct{}), launched: make(chan struct{}),
 	}
@@ -106,11 +106,12 @@ func (sh *shell) standBetween(c *child, first time.Time) (err error) {
 		Child:         sh.dirs.Socket(c.epoch, "child", c.epoch),
 		FirstStart:    first,
 		PassTerminate: c.input.mode == ModeUDP,
+		AnswerAdmin:   sh.cfg.AdminPerEpoch,
 		Log:           sh.log.With("epoch", c.epoch),
 		Seen: func(r envoy.Request) {
 			switch r { // only flags: a relay must not wait for the owner
 			case envoy.ShutdownAdmin:
-				c.tookAdmin.Store(true)
+				c.tookAdmin.Store(!sh.cfg.AdminPerEpoch)
 			case envoy.DrainListeners:
 				close(c.live)
 			}
@@ -134,6 +135,9 @@ func (sh *shell) fork(c *child, seat *coordination.Seat) error {
 		return errors.Join(err, r.Close())
 	}
 	sh.background(func() { c.tail.read(r) }) // ends with the last writer
+	if c.parent >= 0 {
+		sh.markVictim(c, true)
+	}
 	return nil
 }
 
@@ -144,7 +148,7 @@ func (sh *shell) launchArgs(c *child) []string {
 		timer += sh.cfg.HandoffDeadline + envoySlack
 	}
 	return envoy.Launch{
-		BaseID: sh.cfg.BaseID, Epoch: c.epoch, ConfigPath: c.input.snapshot,
+		BaseID: sh.cfg.BaseID, Epoch: c.epoch, ConfigPath: c.input.snapshot, ConfigYAML: sh.overlay(c.epoch),
 		SocketPath: sh.dirs.SocketPath(c.epoch), Concurrency: sh.concurrency,
 		DrainTime: sh.cfg.DrainTime, ParentShutdownTime: timer, Extra: sh.extra,
 	}.Args()
@@ -221,8 +225,25 @@ func (sh *shell) signal(a Signal) {
 }
 
 func (sh *shell) commit(epoch int) {
-	if c := sh.children[epoch]; c.relay != nil {
+	c := sh.children[epoch]
+	if c.relay != nil {
 		c.relay.Commit()
+	}
+}
+
+// markVictims: the committed epoch is no longer the one to go when memory runs
+// out; its draining parents are.
+func (sh *shell) markVictims(serving int) {
+	for epoch, c := range sh.children {
+		if c.isLaunched() && c.proc != nil && len(sh.children) > 1 {
+			sh.markVictim(c, epoch != serving)
+		}
+	}
+}
+
+func (sh *shell) markVictim(c *child, yes bool) {
+	if err := setVictim(c.proc.Pid(), yes); err != nil && !errors.Is(err, os.ErrNotExist) {
+		sh.log.Debug("out-of-memory score", "epoch", c.epoch, "error", err)
 	}
 }
 

@@ -80,6 +80,12 @@ type Config struct {
 	// only Envoy's own timer ends a parent. The lesser mode.
 	NoRelay bool
 
+	// AdminPerEpoch gives each epoch an admin socket of its own, by a config
+	// overlay, instead of the one the bootstrap names: it lives through the drain,
+	// and a newcomer that fails takes nobody's admin away (fact 6). The newest
+	// committed one is linked at AdminLink. Needs the relay.
+	AdminPerEpoch bool
+
 	// NoSegmentRepair leaves the shared segment's flag as a failed newcomer left
 	// it, so that every further handoff fails (fact 2).
 	NoSegmentRepair bool

@@ -19,9 +19,13 @@ var errUntold = errors.New("its connections can't be counted")
 func (sh *shell) count(c *child) {
 	sh.background(func() {
 		b := backoff{10 * time.Millisecond, 500 * time.Millisecond}
+		k := counter{child: c}
 		for b.wait(c.ctx) {
 			start := time.Now()
-			n, err := sh.kernelCount(c)
+			n, err := k.kernel()
+			if err != nil && sh.cfg.AdminPerEpoch { // a shared one answers for the successor
+				n, err = c.admin.Connections(c.ctx)
+			}
 			if err != nil {
 				n = unknown
 			}
@@ -33,32 +37,50 @@ func (sh *shell) count(c *child) {
 	})
 }
 
-// connections are those of one epoch's listeners. The kernel is asked first:
-// an admin's gauges hold the parent's connections as well while it lives.
-func (sh *shell) connections(ctx context.Context, c *child) (int, error) {
-	if n, err := sh.kernelCount(c); err == nil {
-		return n, nil
-	}
-	return c.admin.Connections(ctx)
+// counter counts the connections of one epoch's listeners, look by look.
+type counter struct {
+	child   *child
+	known   *envoy.Resources // what the ports were taken from
+	sockets *envoy.Sockets   // nil before the first look
 }
 
-// kernelCount counts the sockets of an epoch whose local port is a listener's.
-// Where a connection's local port doesn't tell its listener (TPROXY, another
-// netns, a Unix listener) nobody can.
-func (sh *shell) kernelCount(c *child) (int, error) {
+// all are those that anybody can tell. The kernel is asked first: an admin's
+// gauges hold the parent's connections as well while it lives.
+func (k *counter) all(ctx context.Context) (int, error) {
+	if n, err := k.kernel(); err == nil {
+		return n, nil
+	}
+	return k.child.admin.Connections(ctx)
+}
+
+// kernel counts the sockets whose local port is a listener's. Where a
+// connection's local port doesn't tell its listener (TPROXY, another netns, a
+// Unix listener) nobody can.
+func (k *counter) kernel() (int, error) {
+	if known := k.child.known.Load(); k.sockets == nil || known != k.known {
+		ports, err := portsOf(k.child.listeners())
+		if err != nil {
+			return 0, err
+		}
+		k.known, k.sockets = known, envoy.NewSockets(k.child.proc.Pid(), ports)
+	}
+	return k.sockets.Count()
+}
+
+func portsOf(listeners []envoy.Listener) (map[int]bool, error) {
 	ports := map[int]bool{}
-	for _, l := range c.listeners() {
+	for _, l := range listeners {
 		if l.Transparent || l.NetNS != "" {
-			return 0, errUntold
+			return nil, errUntold
 		}
 		for _, a := range l.Addresses() {
 			if a.IsUnix() || a.UDP {
-				return 0, errUntold
+				return nil, errUntold
 			}
 			ports[a.Port] = true
 		}
 	}
-	return envoy.OpenSockets(c.proc.Pid(), ports)
+	return ports, nil
 }
 
 // listeners are all that an epoch may have connections of.
@@ -93,11 +115,12 @@ func (sh *shell) drainAll(until time.Time) {
 }
 
 func (sh *shell) drainTarget(c *child) drain.Target {
+	k := counter{child: c}
 	return drain.Target{
 		Epoch: c.epoch,
 		Done:  c.proc.Done(),
 		Ask:   func(ctx context.Context) error { return sh.askToDrain(ctx, c) },
-		Count: func(ctx context.Context) (int, error) { return sh.connections(ctx, c) },
+		Count: k.all,
 	}
 }
 

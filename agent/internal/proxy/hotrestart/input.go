@@ -36,12 +36,14 @@ type reading struct {
 	binary  *envoy.Binary // the newest that was opened, nil at the start
 	serving *input        // nil at the start
 	known   *envoy.Resources
+	pid     int // of the serving epoch
 }
 
 // read checks the newest input in the background → Prepared.
 func (sh *shell) read(a Read) {
 	r := reading{Read: a, binary: sh.binary}
 	if s := sh.state.serving(); s != nil {
+		r.pid = s.Pid
 		r.serving, r.known = sh.children[s.Epoch].input, sh.children[s.Epoch].known.Load()
 	}
 	ctx, cancel := context.WithCancel(sh.ctx)
@@ -104,6 +106,12 @@ func (sh *shell) prepare(ctx context.Context, r reading) (*input, *Refusal) {
 	}
 	if refusal := sh.checkHandoff(in, r); refusal != nil {
 		return nil, refusal
+	}
+	if refusal := checkFiles(in, r.known, sh.concurrency); refusal != nil {
+		return nil, refusal
+	}
+	if text := headroom("/", r.pid); r.serving != nil && text != "" {
+		sh.log.Warn("memory", "warning", text)
 	}
 	in.snapshot = sh.snapshotPath(r.ID)
 	if err := os.WriteFile(in.snapshot, data, 0o600); err != nil {
@@ -191,6 +199,8 @@ func (sh *shell) openBinary(ctx context.Context, last *envoy.Binary) (*envoy.Bin
 // checkBootstrap refuses what could never be verified.
 func (sh *shell) checkBootstrap(b envoy.Bootstrap) error {
 	switch {
+	case sh.cfg.AdminPerEpoch:
+		return nil
 	case b.Admin == nil:
 		return errors.New("it has no admin address, and without one nothing can be verified; add admin.address")
 	case !b.Admin.IsUnix() && b.Admin.Port == 0:
@@ -250,6 +260,15 @@ func hasUDP(static []envoy.Listener, known *envoy.Resources) bool {
 // 20,000 clusters take 7 s.
 const validateTime = 2 * time.Minute
 
+// validateArgs include the overlay, so that what is validated is what runs; any
+// epoch's will do.
+func (sh *shell) validateArgs() []string {
+	if overlay := sh.overlay(0); overlay != "" {
+		return append(sh.extra[:len(sh.extra):len(sh.extra)], "--config-yaml", overlay)
+	}
+	return sh.extra
+}
+
 func (sh *shell) validate(ctx context.Context, in *input, r reading) *Refusal {
 	switch s := r.serving; {
 	case sh.cfg.Validate == ValidateNever:
@@ -259,7 +278,7 @@ func (sh *shell) validate(ctx context.Context, in *input, r reading) *Refusal {
 	}
 	ctx, cancel := context.WithTimeout(ctx, validateTime)
 	defer cancel()
-	err := in.binary.Validate(ctx, in.snapshot, sh.extra)
+	err := in.binary.Validate(ctx, in.snapshot, sh.validateArgs())
 	var refused *envoy.ValidationError
 	switch {
 	case err == nil:

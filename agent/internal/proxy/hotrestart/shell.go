@@ -67,6 +67,9 @@ func newShell(s *Supervisor) (*shell, error) {
 	if sh.concurrency, err = pinConcurrency(s.cfg.Concurrency, extra.Concurrency); err != nil {
 		return nil, &ExitError{Code: ExitUsage, Err: err}
 	}
+	if s.cfg.AdminPerEpoch && s.cfg.NoRelay {
+		return nil, Exitf(ExitUsage, "--admin-per-epoch needs the relay: without it a newcomer closes its parent's admin all the same; drop --relay=false")
+	}
 	if err := sh.dirs.Check(); err != nil {
 		return nil, &ExitError{Code: ExitUsage, Err: err}
 	}
@@ -74,6 +77,9 @@ func newShell(s *Supervisor) (*shell, error) {
 		return nil, &ExitError{Code: ExitTaken, Err: err}
 	}
 	if err := sh.nobodyAlive(); err != nil {
+		return nil, &ExitError{Code: ExitTaken, Err: err}
+	}
+	if err := checkShm(shmDir, s.cfg.BaseID); err != nil {
 		return nil, &ExitError{Code: ExitTaken, Err: err}
 	}
 	sh.sweep()
@@ -144,10 +150,14 @@ func (sh *shell) background(f func()) { sh.work.Go(f) }
 // publish tells the node who serves (rule 13): only now our own child is the
 // committed epoch.
 func (sh *shell) publish(epoch int) {
+	sh.markVictims(epoch)
 	if err := sh.marker.Publish(); err != nil {
 		sh.log.Error("ready marker", "error", err)
 	} else {
 		sh.ready = true
+	}
+	if err := sh.linkAdmin(epoch); err != nil {
+		sh.log.Error("admin link", "error", err)
 	}
 	err := coordination.WriteHeartbeat(sh.cfg.StateDir, coordination.Heartbeat{
 		Epoch: epoch, Generation: epoch + 1, Concurrency: sh.concurrency, Pod: os.Getenv("POD_NAME"),
@@ -188,6 +198,9 @@ func (sh *shell) tidy() {
 		}
 	}
 	_ = os.Remove(filepath.Join(sh.cfg.StateDir, "epoch"))
+	if sh.cfg.AdminPerEpoch {
+		_ = os.Remove(AdminLink(sh.cfg.StateDir))
+	}
 	sh.removeSegment()
 }
 

@@ -68,8 +68,9 @@ func (sh *shell) emptyNewcomer(c *child, limit time.Duration) {
 		return
 	}
 	b := backoff{10 * time.Millisecond, 100 * time.Millisecond}
+	k := counter{child: c}
 	for zeros := 0; zeros < 2 && b.wait(ctx); {
-		if n, err := sh.connections(ctx, c); err == nil && n == 0 {
+		if n, err := k.all(ctx); err == nil && n == 0 {
 			zeros++
 		} else {
 			zeros = 0

@@ -1,0 +1,78 @@
+package cmd
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// sink writes lines to an output that may block, on a goroutine of its own:
+// a supervisor whose log nobody reads must go on to supervise. Lines that find
+// no room are dropped and counted.
+type sink struct {
+	lines   chan []byte
+	ending  chan struct{}
+	written chan struct{}
+	dropped chan int // holds the count, and is the lock on it
+}
+
+const (
+	sinkLines = 1024
+	lastWords = time.Second // what the rest may take at the end
+)
+
+func newSink(w io.Writer) *sink {
+	s := &sink{lines: make(chan []byte, sinkLines), ending: make(chan struct{}), written: make(chan struct{}), dropped: make(chan int, 1)}
+	s.dropped <- 0
+	go s.write(w) // ends with close, once the output takes the last line
+	return s
+}
+
+func (s *sink) write(w io.Writer) {
+	defer close(s.written)
+	put := func(line []byte) {
+		_, _ = w.Write(line)
+		s.confess(w)
+	}
+	for {
+		select {
+		case line := <-s.lines:
+			put(line)
+		case <-s.ending:
+			for len(s.lines) > 0 {
+				put(<-s.lines)
+			}
+			return
+		}
+	}
+}
+
+// Write never blocks and never fails.
+func (s *sink) Write(line []byte) (int, error) {
+	select {
+	case s.lines <- append([]byte(nil), line...):
+	default:
+		s.dropped <- 1 + <-s.dropped
+	}
+	return len(line), nil
+}
+
+// confess says how many lines were lost, once the output takes some again.
+func (s *sink) confess(w io.Writer) {
+	n := <-s.dropped
+	s.dropped <- 0
+	if n > 0 {
+		fmt.Fprintf(w, "{\"level\":\"WARN\",\"msg\":\"lines of the log were dropped: our output was blocked\",\"dropped\":%d}\n", n)
+	}
+}
+
+// close gives what is queued a moment. What is written later is lost.
+func (s *sink) close() {
+	close(s.ending)
+	t := time.NewTimer(lastWords)
+	defer t.Stop()
+	select {
+	case <-s.written:
+	case <-t.C:
+	}
+}
