@@ -110,6 +110,7 @@ func TestWithAnAdminPerEpochTheParentKeepsItsOwn(t *testing.T) {
 		}
 	}
 	s.flows(held)
+	held.conn.Close() // nothing more to wait for
 	s.unharmed()
 	s.stop()
 	if _, err := os.Lstat(link); !os.IsNotExist(err) {

@@ -12,6 +12,9 @@ import (
 // unknown is a count that nobody can tell.
 const unknown = -1
 
+// longestPause is the most between two looks at a draining epoch.
+const longestPause = time.Second
+
 // errUntold: neither the kernel nor an admin can tell an epoch's connections.
 var errUntold = errors.New("its connections can't be counted")
 
@@ -31,8 +34,9 @@ func (sh *shell) count(c *child) {
 			}
 			sh.post(Counted{c.epoch, n})
 			// The kernel's table grows with the node's sockets (20 ms at 1,700): looks
-			// must stay a small part of a CPU.
-			b.pause = max(b.pause, 20*time.Since(start))
+			// must stay a small part of a CPU. On a busy machine a look takes long
+			// because it waits, and the next handoff may wait for this epoch's end.
+			b.pause = max(b.pause, min(20*time.Since(start), longestPause))
 		}
 	})
 }

@@ -69,15 +69,10 @@ func (sh *shell) read(a Read) {
 	})
 }
 
-// discard frees an input, unless somebody else still needs it: the serving
-// epoch's own is launched again to heal, a dead one's to respawn.
+// discard frees an input, unless it is needed again: the serving epoch's own
+// is launched to heal, a dead one's to respawn.
 func (sh *shell) discard(id int) {
-	for _, c := range sh.children {
-		if c.input.id == id {
-			return
-		}
-	}
-	if r := sh.state.Ready; r != nil && r.Input.ID == id {
+	if sh.state.needs(id) {
 		return
 	}
 	if in := sh.inputs[id]; in != nil {

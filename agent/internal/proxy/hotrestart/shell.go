@@ -91,9 +91,9 @@ func (sh *shell) step(is any) { sh.apply(Event{At: time.Now(), Is: is}) }
 
 // apply lets next decide, then acts.
 func (sh *shell) apply(ev Event) {
-	sh.observe(ev.Is)
 	var actions []Action
 	sh.state, actions = next(sh.state, ev)
+	sh.observe(ev.Is)
 	for _, a := range actions {
 		sh.perform(a)
 	}

@@ -261,6 +261,12 @@ func (s *State) drop(epoch int) {
 	s.Gens = slices.DeleteFunc(s.Gens, func(g Generation) bool { return g.Epoch == epoch })
 }
 
+// needs tells whether an input lives, or is about to.
+func (s *State) needs(input int) bool {
+	return s.Ready != nil && s.Ready.Input.ID == input || s.Lost != nil && s.Lost.Input.ID == input ||
+		s.where(func(g *Generation) bool { return g.Input.ID == input }) != nil
+}
+
 // Wake is when the state wants its next Tick; zero means never.
 func (s State) Wake() time.Time {
 	var wake time.Time
