@@ -19,9 +19,7 @@ func TestNoFailureWhenTheServerBehaves(t *testing.T) {
 	plan.StreamDuration = 300 * time.Millisecond
 	plan.Timeout = 20 * time.Second
 	plan.Strict = true
-	for i := range plan.Kinds {
-		plan.Kinds[i].Rate = min(plan.Kinds[i].Rate, 15) // both ends are in this process
-	}
+	modest(plan)
 	if got, want := len(plan.Kinds), 2*len(everyKind); got != want {
 		t.Fatalf("the default plan has %d kinds, want %d", got, want)
 	}

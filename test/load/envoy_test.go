@@ -21,13 +21,15 @@ import (
 
 // The generator must call a real hot restart what it is: no failure, and both
 // epochs seen by every kind that can see them.
+//
+// Not parallel, as no test here with an Envoy: two cores are few for it alone.
 func TestARealHotRestartHasNoFailures(t *testing.T) {
-	t.Parallel()
 	node := newNode(t)
 	node.start(0, "v1")
 	plan := load.DefaultPlan(node.options.Target())
 	plan.StreamDuration = time.Second
 	plan.Timeout = 20 * time.Second // the machine may be busy; what fails doesn't fail by time
+	modest(plan)
 	run := begin(t, plan)
 
 	until(t, run, "v1 answers", answered("v1"))
@@ -60,10 +62,10 @@ func TestARealHotRestartHasNoFailures(t *testing.T) {
 // An epoch that is killed under load is the opposite: everything that was
 // open is cut, and nobody answers.
 func TestAKilledEnvoyIsSeen(t *testing.T) {
-	t.Parallel()
 	node := newNode(t)
 	node.start(0, "v1")
 	plan := load.DefaultPlan(node.options.Target())
+	modest(plan)
 	run := begin(t, plan)
 	until(t, run, "streams are out", answered("v1"))
 	node.epochs[0].kill()

@@ -51,3 +51,12 @@ func envoyPath(t *testing.T) string {
 var everyKind = []string{
 	load.New, load.KeepAlive, load.Stream, load.Upload, load.H2, load.H2Stream, load.GRPC, load.TCP, load.TCPHold,
 }
+
+// modest lowers p's rates: both ends are in this process, perhaps with the
+// race detector, and other tests run beside it. An open loop that asks for
+// more than the machine has ends in nothing but timeouts.
+func modest(p load.Plan) {
+	for i := range p.Kinds {
+		p.Kinds[i].Rate = min(p.Kinds[i].Rate, 15)
+	}
+}

@@ -50,7 +50,7 @@ type KindPlan struct {
 	StreamDuration time.Duration
 	// Connections kept open by KeepAlive, H2, H2Stream and GRPC; 0 means 4,
 	// for the long kinds 1. Envoy tells a connection to close only when it
-	// answers on it (DESIGN fact 14), so an epoch's limit must exceed its
+	// answers on it (fact 14), so an epoch's limit must exceed its
 	// drain time + Connections/Rate + StreamDuration, or streams are cut.
 	Connections int
 	// MaxOutstanding operations of an open loop; what would be more is not

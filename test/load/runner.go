@@ -46,15 +46,16 @@ func Start(ctx context.Context, p Plan) (*Runner, error) {
 	for i, k := range p.Kinds {
 		clients[i] = makers[k.Kind](newDialer(p, k), k)
 	}
-	return start(ctx, p, clients), nil
+	return start(ctx, p, clients, time.Now()), nil
 }
 
-func start(ctx context.Context, p Plan, clients []client) *Runner {
+// start runs a plan whose schedule begins at begin.
+func start(ctx context.Context, p Plan, clients []client, begin time.Time) *Runner {
 	ctx, abandon := context.WithCancel(ctx)
 	scheduling, halt := context.WithCancel(ctx)
 	r := &Runner{
 		plan: p, clients: clients, counts: make([]counts, len(p.Kinds)),
-		start: time.Now(), abandon: abandon, halt: halt,
+		start: begin, abandon: abandon, halt: halt,
 	}
 	r.collect = newCollector(p, r.start)
 	// The collector; Stop joins it by its done channel.

@@ -59,7 +59,7 @@ func simulate(t *testing.T, k KindPlan, p Plan, d time.Duration, server func() f
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := start(t.Context(), p, []client{server()})
+		r := start(t.Context(), p, []client{server()}, time.Now())
 		time.Sleep(d)
 		synctest.Wait()
 		live = r.Snapshot().Kinds[0]
@@ -87,6 +87,22 @@ func TestLatencyCountsFromTheScheduleAndNotFromTheAnswerBefore(t *testing.T) {
 	if k.Max != 505*time.Millisecond || !about(k.P50, 5*time.Millisecond) || !about(k.P90, 405*time.Millisecond) {
 		t.Errorf("P50 %v, P90 %v, Max %v", k.P50, k.P90, k.Max)
 	}
+}
+
+// When the generator itself has fallen behind, what is late is started at once
+// and has the delay in its latency.
+func TestAGeneratorThatFallsBehindDoesNotHideIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, err := Plan{Target: Target{HTTP: "127.0.0.1:1"}, Kinds: []KindPlan{{Kind: New, Rate: 100}}}.withDefaults()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := start(t.Context(), p, []client{takes(0)}, time.Now().Add(-505*time.Millisecond))
+		synctest.Wait()
+		if k := r.Stop().Kinds[0]; k.OK != 51 || k.Max != 505*time.Millisecond {
+			t.Errorf("%+v", k)
+		}
+	})
 }
 
 func TestTooManyOutstandingAreCountedAndNotHidden(t *testing.T) {
@@ -178,7 +194,7 @@ func TestOnlyTheFirstErrorsAreKept(t *testing.T) {
 			n.epoch = "v2"
 			return fmt.Errorf("failure: %w", context.DeadlineExceeded)
 		})
-		r := start(t.Context(), p, []client{fail, takes(0)})
+		r := start(t.Context(), p, []client{fail, takes(0)}, time.Now())
 		time.Sleep(time.Second - time.Millisecond)
 		report := r.Stop()
 		if report.Failures() != calls || calls != 10 || len(report.Errors) != 3 {

@@ -56,6 +56,9 @@ func serve(web, echo net.Listener, epoch string) *Server {
 	}
 	s.rpc.RegisterService(wire.ServiceDesc(), nil)
 	s.web = &http.Server{Handler: routes(s.rpc, epoch), BaseContext: func(net.Listener) context.Context { return ctx }}
+	// With the default of 250 streams a backlog in front of us ends in
+	// REFUSED_STREAM, which looks like the proxy's failure.
+	s.web.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 1 << 20}
 	s.web.Protocols = new(http.Protocols)
 	s.web.Protocols.SetHTTP1(true)
 	s.web.Protocols.SetUnencryptedHTTP2(true)
