@@ -74,8 +74,6 @@ func outcome(res control.ReloadResult) error {
 	switch res.Outcome {
 	case control.Committed, control.Unchanged, control.Accepted:
 		return nil
-	case control.Superseded:
-		return fmt.Errorf("superseded after %v: a newer input came before epoch %d was committed", took, res.Epoch)
 	case control.Refused:
 		return fmt.Errorf("refused: %s", res.Error)
 	}

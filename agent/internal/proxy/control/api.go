@@ -32,14 +32,13 @@ type ReloadRequest struct {
 	Wait  bool `json:"wait,omitempty"`
 }
 
-// Outcomes of a reload.
+// Outcomes of a reload; Stopping is one as well.
 const (
-	Committed  = "committed"  // the new epoch serves
-	Refused    = "refused"    // nothing was forked: validation, version or concurrency
-	Failed     = "failed"     // the new epoch was taken back; the old one serves
-	Unchanged  = "unchanged"  // there was nothing to do
-	Accepted   = "accepted"   // on its way (no Wait)
-	Superseded = "superseded" // gave way to a newer input
+	Committed = "committed" // the new epoch serves
+	Refused   = "refused"   // nothing was forked: validation, version or concurrency
+	Failed    = "failed"    // the new epoch was taken back; the old one serves
+	Unchanged = "unchanged" // there was nothing to do
+	Accepted  = "accepted"  // on its way (no Wait)
 )
 
 // ReloadResult says how a reload went.

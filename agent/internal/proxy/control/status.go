@@ -5,6 +5,7 @@ import "time"
 // Modes of a handoff.
 const (
 	ModeRelay = "relay"
+	ModeUDP   = "udp" // relay, but Envoy's own timer ends the parent
 	ModePlain = "plain"
 )
 

@@ -64,7 +64,7 @@ func (sh *shell) launch(a Launch) {
 			l.Pid = c.proc.Pid()
 			sh.background(func() { sh.reap(c) })
 		}
-		sh.post(l)
+		sh.tell(c, l)
 	})
 }
 
@@ -154,6 +154,17 @@ func (sh *shell) launchArgs(c *child) []string {
 	}.Args()
 }
 
+// tell hands an event about a child to the owner. A failed try uses up no
+// number (rule 10), so what is still to be said of one that was taken back must
+// not be taken for the next child of that number: it is dropped.
+func (sh *shell) tell(c *child, is any) {
+	_ = sh.ask(context.WithoutCancel(sh.ctx), func(sh *shell) {
+		if sh.children[c.epoch] == c {
+			sh.step(is)
+		}
+	})
+}
+
 // reap tells the owner how a child ended.
 func (sh *shell) reap(c *child) {
 	status := c.proc.Wait()
@@ -163,7 +174,7 @@ func (sh *shell) reap(c *child) {
 		code = SignalCode(status.Signal)
 	}
 	c.tail.settle()
-	sh.post(Exited{Epoch: c.epoch, Status: status.String(), Code: code, Log: c.tail.lines()})
+	sh.tell(c, Exited{Epoch: c.epoch, Status: status.String(), Code: code, Log: c.tail.lines()})
 }
 
 // parentGone lets the successor's relay answer for a dead parent.

@@ -32,7 +32,7 @@ func (sh *shell) count(c *child) {
 			if err != nil {
 				n = unknown
 			}
-			sh.post(Counted{c.epoch, n})
+			sh.tell(c, Counted{c.epoch, n})
 			// The kernel's table grows with the node's sockets (20 ms at 1,700): looks
 			// must stay a small part of a CPU. On a busy machine a look takes long
 			// because it waits, and the next handoff may wait for this epoch's end.

@@ -60,6 +60,7 @@ func (sh *shell) read(a Read) {
 		err := sh.ask(context.WithoutCancel(ctx), func(sh *shell) {
 			if failed == nil {
 				sh.inputs[a.ID], sh.binary = in, in.binary
+				sh.watch(in)
 			}
 			sh.step(p)
 		})

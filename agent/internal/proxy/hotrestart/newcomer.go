@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+
+	"aether.internal/agent/internal/proxy/control"
 )
 
 // This file is the second step of a handoff: from the fork to the commit, or
@@ -102,7 +104,7 @@ func (t *turn) commit(g *Generation) {
 	}
 	t.act(Measure{"handoff.duration", total.Seconds(), ""}, Measure{"epoch", float64(g.Epoch), ""})
 	t.log(slog.LevelInfo, "epoch serves", "epoch", g.Epoch, "parent", from, "pid", g.Pid, "after", total.Round(time.Millisecond).String())
-	t.reply(&g.Want, Result{Outcome: "committed", Epoch: g.Epoch})
+	t.reply(&g.Want, Result{Outcome: control.Committed, Epoch: g.Epoch})
 }
 
 // drain begins an old epoch's release.
@@ -136,7 +138,7 @@ func (t *turn) removed(e Removed) {
 	}
 	want, superseded := g.Want, g.Superseded
 	t.drop(e.Epoch)
-	r := Result{Outcome: "failed", Epoch: e.Epoch, Log: e.Log}
+	r := Result{Outcome: control.Failed, Epoch: e.Epoch, Log: e.Log}
 	if f := t.LastFailure; f != nil && f.Epoch == e.Epoch {
 		f := *f
 		f.Log = e.Log

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"log/slog"
 
+	"aether.internal/agent/internal/proxy/control"
 	"aether.internal/agent/internal/proxy/envoy"
 )
 
@@ -17,7 +18,7 @@ func (t *turn) triggered(e Triggered) {
 		w.Waiters = []int{e.Waiter}
 	}
 	if t.Stage != Running {
-		t.reply(&w, Result{Outcome: "stopping", Error: "the supervisor is stopping: " + t.Reason})
+		t.reply(&w, Result{Outcome: control.Stopping, Error: "the supervisor is stopping: " + t.Reason})
 		return
 	}
 	t.act(Measure{"restart_triggers", 1, e.By.String()})
@@ -75,11 +76,14 @@ func (t *turn) refuse(w Want, r Refusal) {
 	epoch := t.nextEpoch()
 	t.LastFailure = &Failure{At: t.at, Epoch: epoch, Step: r.Step, Text: r.Text, Log: r.Log}
 	t.act(Measure{"config_validation_failures", 1, r.Step})
-	t.log(slog.LevelError, "restart refused", "epoch", epoch, "step", r.Step, "error", r.Text)
-	t.reply(&w, Result{Outcome: "refused", Epoch: epoch, Error: r.Step + ": " + r.Text, Log: r.Log})
+	t.reply(&w, Result{Outcome: control.Refused, Epoch: epoch, Error: r.Step + ": " + r.Text, Log: r.Log})
 	if !t.Served && len(t.Gens) == 0 && t.Code == 0 {
 		t.Code, t.Reason = cmp.Or(r.Code, ExitUnexpected), r.Step+": "+r.Text
+		if t.Wanted == nil {
+			return // the end, whose reason is told by whoever ran us
+		}
 	}
+	t.log(slog.LevelError, "restart refused", "epoch", epoch, "step", r.Step, "error", r.Text)
 }
 
 // unchanged settles a wish whose input is there already.
@@ -96,7 +100,7 @@ func (t *turn) unchanged(w *Want, in Input) bool {
 		return false
 	}
 	t.log(slog.LevelInfo, "no restart: the content is what is being served", "epoch", s.Epoch)
-	t.reply(w, Result{Outcome: "unchanged", Epoch: s.Epoch})
+	t.reply(w, Result{Outcome: control.Unchanged, Epoch: s.Epoch})
 	return true
 }
 

@@ -31,6 +31,7 @@ type shell struct {
 	inputs   map[int]*input
 	binary   *envoy.Binary // the newest that was opened
 	reader   context.CancelFunc
+	watching bool
 	waiters  map[int]chan Result
 	nextWait int
 	started  time.Time // of the first epoch

@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"syscall"
 	"time"
+
+	"aether.internal/agent/internal/proxy/control"
 )
 
 // stop is rule 8. The first one drains, a second skips the wait.
@@ -28,7 +30,7 @@ func (t *turn) stop(e Stop) {
 // cancel drops every wish; an uncommitted newcomer is removed first of all.
 func (t *turn) cancel(why string) {
 	for _, w := range t.wishes() {
-		t.reply(w, Result{Outcome: "stopping", Error: why})
+		t.reply(w, Result{Outcome: control.Stopping, Error: why})
 	}
 	if t.Ready != nil {
 		t.act(Discard{t.Ready.Input})

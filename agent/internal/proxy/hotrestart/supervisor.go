@@ -14,7 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"aether.internal/agent/internal/proxy/configwatch"
 	"aether.internal/agent/internal/proxy/control"
 	"aether.internal/agent/internal/proxy/process"
 )
@@ -67,7 +66,6 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	if err := s.serveControl(background, &helpers); err != nil {
 		return err
 	}
-	s.watch(background, &helpers)
 
 	sh.step(Triggered{By: TriggerStart})
 	s.loop(ctx, sh, signals)
@@ -162,27 +160,4 @@ func (s *Supervisor) serveControl(ctx context.Context, helpers *sync.WaitGroup) 
 		}
 	})
 	return nil
-}
-
-// watch starts before the first read, so that no change falls in between; what
-// the first read has seen already is recognised by its content.
-func (s *Supervisor) watch(ctx context.Context, helpers *sync.WaitGroup) {
-	if !s.cfg.WatchConfig {
-		return
-	}
-	helpers.Go(func() { // the watcher, until the loop has ended
-		err := configwatch.Watch(ctx, configwatch.Options{
-			ConfigPath: s.cfg.ConfigPath, BinaryPath: s.cfg.EnvoyPath, Log: s.log,
-		}, func(c configwatch.Change) {
-			if c.Config {
-				s.post(Triggered{By: TriggerConfig})
-			}
-			if c.Binary {
-				s.post(Triggered{By: TriggerBinary})
-			}
-		})
-		if err != nil && ctx.Err() == nil {
-			s.log.Error("watch: changes are no longer seen; SIGHUP still works", "error", err)
-		}
-	})
 }

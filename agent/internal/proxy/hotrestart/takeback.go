@@ -30,7 +30,7 @@ func (sh *shell) takeBack(a TakeBack) {
 		sh.repairSegment(c)
 		// Without a relay nobody saw whether it came that far.
 		took := c.tookAdmin.Load() || c.relay == nil && c.parent >= 0 && c.proc != nil
-		sh.post(Removed{Epoch: c.epoch, TookAdmin: took, Log: c.tail.lines()})
+		sh.tell(c, Removed{Epoch: c.epoch, TookAdmin: took, Log: c.tail.lines()})
 	})
 }
 

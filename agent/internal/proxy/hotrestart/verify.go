@@ -64,7 +64,7 @@ func (sh *shell) watchNewcomer(c *child) {
 		if !ok {
 			return
 		}
-		sh.post(WentLive{c.epoch})
+		sh.tell(c, WentLive{c.epoch})
 		sh.verify(c)
 	})
 }
@@ -102,7 +102,7 @@ func (sh *shell) tellWhatIsMissing(ctx context.Context, c *child) {
 		}
 		got, err := c.admin.Resources(ctx, c.input.asksXDS())
 		if err == nil && ctx.Err() == nil {
-			sh.post(Unverified{c.epoch, envoy.Missing(c.input.boot, c.want, got)})
+			sh.tell(c, Unverified{c.epoch, envoy.Missing(c.input.boot, c.want, got)})
 		}
 	}
 }
@@ -134,13 +134,13 @@ func (sh *shell) verify(c *child) {
 		}
 		if got != nil && !answered {
 			answered = true
-			sh.post(Answered{c.epoch})
+			sh.tell(c, Answered{c.epoch})
 		}
 		if len(missing) == 0 {
-			sh.post(Verified{c.epoch})
+			sh.tell(c, Verified{c.epoch})
 			return
 		}
-		sh.post(Unverified{c.epoch, missing})
+		sh.tell(c, Unverified{c.epoch, missing})
 		if !b.wait(c.ctx) {
 			return
 		}

@@ -1,0 +1,171 @@
+package hotrestart
+
+import (
+	"time"
+
+	"aether.internal/agent/internal/proxy/envoy"
+)
+
+// simChild is the shell's side of an epoch, as in child.go.
+type simChild struct {
+	epoch, parent int
+	input         *simInput
+	proc          *simEnvoy
+	relay         *simRelay
+	link          *link
+
+	launched     bool
+	whenLaunched []func()
+	over         bool // taken back, or it has ended
+	live         bool // its relay has seen drain_listeners
+	whenLive     func()
+	tookAdmin    bool
+	removing     bool
+	hasty        bool
+
+	want  bool  // its parent had the dynamic listener
+	known *bool // whether it had it when last asked; nil: never asked
+}
+
+// launch takes the seat, stands the relay up and forks → Launched.
+func (s *simShell) launch(a Launch) {
+	in := s.inputs[a.Input.ID]
+	if in == nil {
+		s.w.rules.broke("every action has its object", "epoch %d is launched with input %d, which is freed", a.Epoch, a.Input.ID)
+		return
+	}
+	c := &simChild{epoch: a.Epoch, parent: a.Parent, input: in}
+	parent := s.children[a.Parent]
+	s.children[a.Epoch] = c
+	s.askParent(c, parent, func() { s.takeSeat(c, s.w.now+time.Second) })
+}
+
+// askParent asks what the newcomer must have. A silent admin leaves what it
+// said last.
+func (s *simShell) askParent(c, parent *simChild, then func()) {
+	if parent == nil || !parent.input.boot.dynamic {
+		s.w.ours(0, then)
+		return
+	}
+	s.askAdmin(parent, func(p *simEnvoy) {
+		if p != nil {
+			parent.known = &p.dynamic
+		}
+		c.want = parent.known != nil && *parent.known
+		then()
+	})
+}
+
+// askAdmin asks whoever answers at a child's admin address; nil: nobody. One
+// that is there but silent takes up the time of a call.
+func (s *simShell) askAdmin(c *simChild, then func(*simEnvoy)) {
+	address := c.input.boot.admin
+	wait := s.w.between(s.rng, time.Millisecond, 10*time.Millisecond)
+	if s.w.kernel.admin(address) == nil && s.w.kernel.silent(address) {
+		wait = 2 * time.Second
+	}
+	s.w.ours(wait, func() { then(s.w.kernel.admin(address)) })
+}
+
+func (s *simShell) takeSeat(c *simChild, until time.Duration) {
+	held := s.w.kernel.at(c.epoch) != nil || s.w.kernel.foreign[c.epoch%3]
+	switch {
+	case !held:
+		s.fork(c)
+	case c.over || s.w.now >= until:
+		s.hasLaunched(c, &Refusal{Step: "take the seat", Text: "it is held by somebody else", Code: ExitTaken})
+	default:
+		s.w.ours(50*time.Millisecond, func() { s.takeSeat(c, until) })
+	}
+}
+
+func (s *simShell) fork(c *simChild) {
+	s.standBetween(c)
+	if s.w.user.spend(&s.w.user.noFork) {
+		s.hasLaunched(c, &Refusal{Step: "start Envoy", Text: "resource temporarily unavailable", Code: ExitBinary})
+		return
+	}
+	timer := s.w.limits.Parent
+	if c.input.mode == ModeRelay {
+		timer += s.w.limits.Handoff + envoySlack
+	}
+	c.proc = &simEnvoy{epoch: c.epoch, boot: c.input.boot, timer: timer, drainTime: s.w.limits.Drain}
+	s.w.kernel.spawn(c.proc)
+	s.hasLaunched(c, nil)
+}
+
+func (s *simShell) standBetween(c *simChild) {
+	if c.parent < 0 {
+		return
+	}
+	c.link = &link{parent: c.parent}
+	if c.input.mode != ModePlain {
+		c.relay = &simRelay{
+			w: s.w, logic: envoy.NewRelayLogic(c.input.mode == ModeUDP), parent: c.parent, child: c.epoch,
+			seen: c.sees,
+		}
+		c.link.relay = c.relay
+	}
+	s.w.kernel.links[c.epoch%3] = c.link
+}
+
+// sees is what a relay tells the shell.
+func (c *simChild) sees(r envoy.Request) {
+	switch r {
+	case envoy.ShutdownAdmin:
+		c.tookAdmin = true
+	case envoy.DrainListeners:
+		c.live = true
+		if c.whenLive != nil {
+			c.whenLive()
+			c.whenLive = nil
+		}
+	}
+}
+
+func (s *simShell) hasLaunched(c *simChild, failed *Refusal) {
+	c.launched = true
+	l := Launched{Epoch: c.epoch, Failed: failed}
+	if c.proc != nil {
+		l.Pid = c.proc.pid
+		s.w.kernel.onExit(c.proc, func() { s.reap(c) })
+	}
+	s.post(l, nil)
+	for _, do := range c.whenLaunched {
+		s.w.ours(0, do)
+	}
+}
+
+// reap tells the owner how a child ended.
+func (s *simShell) reap(c *simChild) {
+	c.over = true
+	s.post(Exited{Epoch: c.epoch, Status: s.statuses[c.proc.pid], Code: ExitNewest}, nil)
+}
+
+// simPause is the pause between two looks.
+type simPause struct{ pause, most time.Duration }
+
+func (b *simPause) next() time.Duration {
+	p := b.pause
+	b.pause = min(b.pause*3/2, b.most)
+	return p
+}
+
+// count watches a draining epoch until it has ended → Counted.
+func (s *simShell) count(c *simChild) {
+	b := simPause{10 * time.Millisecond, 500 * time.Millisecond}
+	var look func()
+	look = func() {
+		if !c.over {
+			s.post(Counted{c.epoch, s.kernelCount(c)}, func() { s.w.ours(b.next(), look) })
+		}
+	}
+	s.w.ours(b.next(), look)
+}
+
+func (s *simShell) kernelCount(c *simChild) int {
+	if c.input.boot.uncountable || s.w.now < s.w.user.blindUntil {
+		return unknown
+	}
+	return len(c.proc.left())
+}

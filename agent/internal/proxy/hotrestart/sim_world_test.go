@@ -1,0 +1,181 @@
+package hotrestart
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// The simulator: one supervisor, its Envoys, its users and its bad luck, in
+// simulated time. next is the real one, and so is the relay's logic; all else
+// is a model. Nothing but a seed and a schedule decides what happens.
+//
+//	sim_world     the clock, and what happens next
+//	sim_kernel    processes, sockets, seats, the segment, the admin's address
+//	sim_envoy     Envoy's main thread; sim_start, sim_release: its hot restart
+//	sim_traffic   clients and their connections
+//	sim_relay     the relay's sockets around its real logic
+//	sim_shell     carries actions out, as shell.go does; sim_child, sim_watch,
+//	              sim_takeback: as the files of those names
+//	sim_schedule  users and faults; sim_deeds: what each does
+//	sim_rules     what may never be; sim_end: what must come in the end
+//	sim_story     a failing schedule, shortened and told
+//	sim_faults    rules of the core broken on purpose
+
+// world is one run.
+type world struct {
+	setting
+	now    time.Duration
+	agenda agenda
+	serial int
+
+	kernel  kernel
+	plane   plane
+	user    user
+	clients clients
+	shell   *simShell
+	rules   rules
+	story   *story // nil: nobody listens
+
+	pausedUntil time.Duration // the supervisor's process is stopped until then
+	slowUntil   time.Duration // the machine is busy until then
+	over        bool
+}
+
+// setting is what doesn't change during a run.
+type setting struct {
+	seed     uint64
+	limits   Limits
+	plain    bool // --relay=false
+	noRepair bool // --segment-repair=false
+	decide   func(State, Event) (State, []Action)
+}
+
+func newWorld(s schedule, decide func(State, Event) (State, []Action)) *world {
+	w := &world{setting: settingOf(s.seed)}
+	w.decide = decide
+	w.kernel.w, w.clients.w, w.user.w, w.rules.w = w, w, w, w
+	w.plane = plane{w: w, mood: planeGood}
+	w.shell = newSimShell(w)
+	w.user.follow(s)
+	w.clients.arrive()
+	return w
+}
+
+// settingOf draws the flags of a supervisor.
+func settingOf(seed uint64) setting {
+	d := dice(seed, 1)
+	seconds := func(choices ...int) time.Duration {
+		return time.Duration(choices[d.IntN(len(choices))]) * time.Second
+	}
+	drain := seconds(1, 5, 25)
+	return setting{
+		seed:  seed,
+		plain: d.IntN(8) == 0,
+		limits: Limits{
+			Handoff: seconds(12, 30, 120), GiveWay: 10 * time.Second,
+			Drain: drain, Parent: drain + seconds(2, 15, 60), Kill: 5 * time.Second,
+		},
+	}
+}
+
+// dice are random numbers of one purpose, so that a schedule without one of its
+// deeds is the same schedule otherwise.
+func dice(seed uint64, purpose int) *rand.Rand {
+	return rand.New(rand.NewPCG(seed, uint64(purpose)*0x9e3779b97f4a7c15))
+}
+
+// between is a time from a to b, mostly near a, and longer on a busy machine.
+func (w *world) between(d *rand.Rand, a, b time.Duration) time.Duration {
+	f := d.Float64()
+	t := a + time.Duration(f*f*float64(b-a))
+	if w.now < w.slowUntil {
+		t *= 20
+	}
+	return t
+}
+
+// after does something later.
+func (w *world) after(d time.Duration, do func()) { w.enter(d, false, do) }
+
+// ours does something later in the supervisor's own process, which can be
+// stopped: then all that is overdue happens, in order, when it goes on.
+func (w *world) ours(d time.Duration, do func()) { w.enter(d, true, do) }
+
+func (w *world) enter(d time.Duration, ours bool, do func()) {
+	w.serial++
+	w.agenda.push(entry{w.now + d, w.serial, ours, do})
+}
+
+// run lets time pass until the supervisor has ended or a rule is broken.
+func (w *world) run() *violation {
+	for !w.over && w.rules.broken == nil && len(w.agenda) > 0 {
+		e := w.agenda.pop()
+		w.now = e.at
+		if e.ours && w.now < w.pausedUntil {
+			e.at = w.pausedUntil
+			w.agenda.push(e)
+			continue
+		}
+		e.do()
+		w.rules.check()
+	}
+	return w.rules.broken
+}
+
+// tell adds a line to the story.
+func (w *world) tell(who, format string, args ...any) {
+	if w.story != nil {
+		w.story.add(w.now, who, fmt.Sprintf(format, args...))
+	}
+}
+
+// clock is simulated time as the core sees it.
+func (w *world) clock(t time.Duration) time.Time { return time.Unix(0, 0).Add(t) }
+
+// entry is something that will happen.
+type entry struct {
+	at     time.Duration
+	serial int // what was entered first happens first
+	ours   bool
+	do     func()
+}
+
+func (e entry) before(f entry) bool { return e.at < f.at || e.at == f.at && e.serial < f.serial }
+
+// agenda is a heap, the next entry on top.
+type agenda []entry
+
+func (a *agenda) push(e entry) {
+	*a = append(*a, e)
+	h := *a
+	for i := len(h) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !h[i].before(h[up]) {
+			return
+		}
+		h[i], h[up] = h[up], h[i]
+		i = up
+	}
+}
+
+func (a *agenda) pop() entry {
+	h := *a
+	top, last := h[0], len(h)-1
+	h[0], h[last] = h[last], entry{}
+	h = h[:last]
+	for i := 0; ; {
+		least := i
+		for c := 2*i + 1; c <= 2*i+2 && c < last; c++ {
+			if h[c].before(h[least]) {
+				least = c
+			}
+		}
+		if least == i {
+			*a = h
+			return top
+		}
+		h[i], h[least] = h[least], h[i]
+		i = least
+	}
+}
