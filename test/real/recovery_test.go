@@ -133,3 +133,26 @@ func TestWithAnAdminPerEpochAFailedNewcomerTakesNoAdmin(t *testing.T) {
 	s.stays(2*time.Second, "no cure is needed", node.Alone(0))
 	s.stop()
 }
+
+func TestAnEnvoyThatHangsIsEndedAndNamed(t *testing.T) {
+	s := newStage(t)
+	s.start("--admin-unresponsive-deadline", "2s")
+	s.kill(s.status().Of(0).PID, syscall.SIGSTOP)
+	s.exit(128 + int(syscall.SIGKILL))
+	s.inOrder("answers neither on its admin nor on its hot-restart socket", "the serving epoch ended by itself")
+}
+
+// A newcomer that failed late has taken the admin along; until the cure the
+// serving epoch is silent there, and lives.
+func TestFact6ASilentAdminAloneIsNoReasonToEndAnEpoch(t *testing.T) {
+	s := newStage(t)
+	s.start("--admin-unresponsive-deadline", "1s", "--handoff-deadline", "4s")
+	held := s.stream()
+	waiting := s.silentControlPlane()
+	s.write("v2")
+	s.until("the newcomer to wait for its control plane", func() bool { return waiting.Load() > 0 })
+	s.await("it to be taken back", node.Alone(0))
+	s.await("the cure", node.Serves(1))
+	s.flows(held)
+	s.stop()
+}

@@ -25,6 +25,7 @@ const (
 	flagDrainTime      = "drain-time"
 	flagParentShutdown = "parent-shutdown-time"
 	flagHandoff        = "handoff-deadline"
+	flagUnresponsive   = "admin-unresponsive-deadline"
 	flagConcurrency    = "concurrency"
 )
 
@@ -65,6 +66,8 @@ func (o *supervisorOptions) bindHandoff(f *pflag.FlagSet) {
 		"over this `time` an old epoch tells its connections to close; whole seconds")
 	f.DurationVar(&o.cfg.ParentShutdownTime, flagParentShutdown, 40*time.Second,
 		"limit of a draining epoch (`time`); whole seconds, more than --drain-time")
+	f.DurationVar(&o.cfg.AdminUnresponsiveDeadline, flagUnresponsive, hotrestart.DefaultAdminUnresponsiveDeadline,
+		"how long the serving epoch may answer neither on its admin nor on its hot-restart socket before it is ended")
 	f.DurationVar(&o.cfg.HandoffDeadline, flagHandoff, hotrestart.DefaultHandoffDeadline,
 		"a new epoch must be verified this `time` after its fork, the first one too")
 	f.VarP(choice(&o.cfg.Validate, hotrestart.ValidateAlways, hotrestart.ValidateChanges, hotrestart.ValidateNever),

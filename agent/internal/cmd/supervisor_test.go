@@ -24,7 +24,7 @@ func TestDefaultsReachTheSupervisor(t *testing.T) {
 	}
 	want := hotrestart.Config{
 		EnvoyPath: "/usr/local/bin/envoy", ConfigPath: "/etc/envoy/envoy.yaml",
-		DrainTime: 25 * time.Second, ParentShutdownTime: 40 * time.Second, HandoffDeadline: 2 * time.Minute,
+		DrainTime: 25 * time.Second, ParentShutdownTime: 40 * time.Second, HandoffDeadline: 2 * time.Minute, AdminUnresponsiveDeadline: 30 * time.Second,
 		WatchConfig: true, Validate: "always", Version: buildVersion().Version,
 		StateDir: "/run/aether/hotrestart", ReadyMarkerPath: "/var/run/aether-proxy/ready", ControlSocket: "/var/run/aether-proxy/control.sock",
 	}
@@ -50,6 +50,7 @@ func TestFlagsAndVariables(t *testing.T) {
 		{"watch-config", "false", func(c *hotrestart.Config) { c.WatchConfig = false }},
 		{"drain-time", "1s", func(c *hotrestart.Config) { c.DrainTime = time.Second }},
 		{"parent-shutdown-time", "3h", func(c *hotrestart.Config) { c.ParentShutdownTime = 3 * time.Hour }},
+		{"admin-unresponsive-deadline", "45s", func(c *hotrestart.Config) { c.AdminUnresponsiveDeadline = 45 * time.Second }},
 		{"handoff-deadline", "1500ms", func(c *hotrestart.Config) { c.HandoffDeadline = 1500 * time.Millisecond }},
 		{"validate", "never", func(c *hotrestart.Config) { c.Validate = hotrestart.ValidateNever }},
 		{"verify-command", "check it", func(c *hotrestart.Config) { c.VerifyCommand = "check it" }},

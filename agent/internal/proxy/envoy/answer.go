@@ -15,12 +15,30 @@ func (a answer) text() (string, error) {
 	return string(body), err
 }
 
-func (a answer) decode(into any) error {
+// members decodes those members of an object that into names, and reads no
+// further than the last of them.
+func (a answer) members(into map[string]any) error {
 	d := json.NewDecoder(a.body)
-	if err := d.Decode(into); err != nil {
-		return notJSON(err)
+	if err := expect(d, json.Delim('{')); err != nil {
+		return err
 	}
-	return a.rest()
+	for found := 0; found < len(into) && d.More(); {
+		name, err := d.Token()
+		if err != nil {
+			return notJSON(err)
+		}
+		var skipped json.RawMessage
+		value, wanted := into[fmt.Sprint(name)]
+		if wanted {
+			found++
+		} else {
+			value = &skipped
+		}
+		if err := d.Decode(value); err != nil {
+			return notJSON(err)
+		}
+	}
+	return nil
 }
 
 // rest reads to the end, so that the connection can be used again.

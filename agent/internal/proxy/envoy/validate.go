@@ -27,7 +27,7 @@ func (e *ValidationError) Error() string { return "Envoy refuses the bootstrap: 
 // ctx limits its time.
 func (b *Binary) Validate(ctx context.Context, configPath string, extra []string) error {
 	args := append([]string{"--mode", "validate", "--config-path", configPath, "--log-level", "error"}, withoutLogging(extra)...)
-	_, stderr, status, err := process.Output(ctx, b.spec(args...), 64<<10)
+	_, stderr, status, err := process.Output(ctx, b.spec(args...), keptOutput)
 	switch {
 	case err != nil:
 		return fmt.Errorf("validate %s with %s: %w", configPath, b.Path, err)
@@ -59,6 +59,7 @@ var loggingFlags = setOf("--log-path", "--log-level", "--component-log-level", "
 	"--file-flush-interval-msec", "--file-flush-min-size-kb", "--admin-address-path", "--enable-core-dump")
 
 const (
+	keptOutput  = 64 << 10 // of what a validator prints, the end
 	tellingLine = 600
 	tellingAll  = 4 << 10
 )
@@ -72,7 +73,7 @@ var logPrefix = regexp.MustCompile(`^\[[^]]*\]\[\d+\]\[\w+\]\[\w+\] (\[[^]]*\] )
 func telling(stderr []byte) string {
 	var lines []string
 	size := 0
-	for line := range strings.Lines(string(stderr)) {
+	for line := range strings.Lines(withoutDumps(string(stderr))) {
 		line = reason(line)
 		if strings.HasPrefix(line, "Brief USAGE") {
 			break
@@ -84,6 +85,41 @@ func telling(stderr []byte) string {
 		size += len(line) + 1
 	}
 	return strings.Join(lines, "\n")
+}
+
+// debugMark begins a message of the configuration that Envoy repeats, secrets
+// included, in the middle of a complaint. Protobuf varies how it goes on.
+const debugMark = "goo.gle/debug"
+
+// withoutDumps leaves such messages out. What is wrong with one follows it, on
+// a line that begins with a colon.
+func withoutDumps(text string) string {
+	var kept strings.Builder
+	inside := len(text) >= keptOutput && beginsInside(text)
+	for line := range strings.Lines(text) {
+		if inside && !strings.HasPrefix(line, ":") && !logPrefix.MatchString(line) {
+			continue
+		}
+		before, _, dump := strings.Cut(line, debugMark)
+		if dump {
+			line = strings.TrimRight(before, ": ")
+		} else if inside && line[0] != ':' {
+			line = "\n" + line
+		}
+		inside = dump
+		kept.WriteString(line)
+	}
+	return kept.String()
+}
+
+// beginsInside tells whether a text whose beginning is lost begins in a dump.
+func beginsInside(text string) bool {
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, ":") || logPrefix.MatchString(line) {
+			return line[0] == ':'
+		}
+	}
+	return false
 }
 
 // reason is one line without its log prefix, and without the configuration that

@@ -31,6 +31,10 @@ type (
 	Commit struct{ Epoch int }
 	// Publish sets the ready marker and the heartbeat.
 	Publish struct{ Epoch int }
+	// Guard watches the serving epoch's admin → Silenced.
+	Guard struct{ Epoch int }
+	// Ask asks an epoch's hot-restart socket for its stats → Asked.
+	Ask struct{ Epoch int }
 	// Withdraw takes the ready marker away.
 	Withdraw struct{}
 	// TakeBack removes a newcomer: drained, killed, flag cleared → Removed.

@@ -98,5 +98,8 @@ type Config struct {
 // with a sign, and what overflows ends in another node's segment (fact 12).
 const MaxBaseID = 214748364
 
-// DefaultHandoffDeadline is used when Config has none.
-const DefaultHandoffDeadline = 2 * time.Minute
+// Defaults of what Config leaves at zero.
+const (
+	DefaultHandoffDeadline           = 2 * time.Minute
+	DefaultAdminUnresponsiveDeadline = 30 * time.Second
+)

@@ -1,6 +1,7 @@
 package hotrestart
 
 import (
+	"log/slog"
 	"strings"
 	"syscall"
 	"testing"
@@ -310,4 +311,28 @@ func TestFact22SIGUSR1WaitsForTheFirstAnswer(t *testing.T) {
 	if len(s.did) != 2 {
 		t.Errorf("a draining epoch still writes its log: %+v", s.did)
 	}
+}
+
+func TestAnEnvoyThatAnswersNowhereIsEnded(t *testing.T) {
+	s := newScript(t).serving(2).on(Silenced{Epoch: 2})
+	if wake := s.state.Wake(); !wake.Equal(s.at.Add(testLimits.Silent)) {
+		t.Fatalf("wakes at %v", wake)
+	}
+	s.after(testLimits.Silent).on(Tick{}).does(Ask{2}).doesNo(Signal{})
+	s.on(Triggered{By: TriggerSignal}).good(ModeRelay).doesNo(Launch{}) // the answer's name would be the newcomer's
+	s.on(Asked{Epoch: 2}).does(Signal{Epoch: 2, Signal: syscall.SIGKILL})
+}
+
+func TestASilentAdminAloneEndsNobody(t *testing.T) {
+	s := newScript(t).serving(2).on(Silenced{Epoch: 2}).after(testLimits.Silent).on(Tick{}).does(Ask{2})
+	s.on(Asked{Epoch: 2, Answers: true}).does(Log{Level: slog.LevelWarn}).doesNo(Signal{})
+	s.after(testLimits.Silent).on(Tick{}).does(Ask{2}).on(Asked{Epoch: 2, Answers: true}).doesNo(Log{}, Signal{}) // said once
+	s.on(Silenced{Epoch: 2, Ends: true}).after(time.Hour).on(Tick{}).doesNo(Ask{})
+
+	// In a handoff it is dark, and its hot-restart socket has another to answer.
+	s = newScript(t).serving(2).on(Silenced{Epoch: 2}).on(Triggered{By: TriggerSignal}).good(ModeRelay)
+	s.after(testLimits.Silent).on(Tick{}).doesNo(Ask{})
+	// It answers again just when it is asked.
+	s = newScript(t).serving(2).on(Silenced{Epoch: 2}).after(testLimits.Silent).on(Tick{}).on(Silenced{Epoch: 2, Ends: true})
+	s.on(Asked{Epoch: 2}).doesNo(Signal{})
 }

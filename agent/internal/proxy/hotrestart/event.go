@@ -52,6 +52,16 @@ type (
 	}
 	// Counted: a look at an epoch's connections; -1 when nobody can tell.
 	Counted struct{ Epoch, Connections int }
+	// Silenced: an epoch's own admin answers no more, or again when Ends.
+	Silenced struct {
+		Epoch int
+		Ends  bool
+	}
+	// Asked: whether an epoch's hot-restart socket has answered.
+	Asked struct {
+		Epoch   int
+		Answers bool
+	}
 	// Drained: no epoch has a connection left.
 	Drained struct{}
 	// Stop: SIGTERM, SIGINT, or the context's end.

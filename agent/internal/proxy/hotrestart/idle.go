@@ -102,6 +102,7 @@ func (c *child) listeners() []envoy.Listener {
 
 // drainAll is the drained stop (rule 8) → Drained.
 func (sh *shell) drainAll(until time.Time) {
+	sh.unguard()
 	var all []drain.Target
 	newest := -1
 	for epoch, c := range sh.children {

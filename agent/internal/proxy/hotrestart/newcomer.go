@@ -96,7 +96,7 @@ func (t *turn) commit(g *Generation) {
 		from = old.Epoch
 		t.drain(old, g.Input.Mode)
 	}
-	t.act(Publish{g.Epoch})
+	t.act(Publish{g.Epoch}, Guard{g.Epoch})
 	total := t.at.Sub(g.Want.Since)
 	t.LastHandoff = &Handoff{
 		At: t.at, From: from, To: g.Epoch, Triggers: g.Want.Triggers, Forced: g.Missing,

@@ -30,6 +30,10 @@ func next(s State, ev Event) (State, []Action) {
 		t.removed(e)
 	case Counted:
 		t.counted(e)
+	case Silenced:
+		t.silenced(e)
+	case Asked:
+		t.asked(e)
 	case Drained:
 		t.drained()
 	case Stop:
@@ -39,6 +43,7 @@ func next(s State, ev Event) (State, []Action) {
 	case Tick:
 	}
 	t.expire()
+	t.guard()
 	t.advance()
 	return t.State, t.do
 }

@@ -128,6 +128,9 @@ func (t *turn) launch() {
 		}
 		return
 	}
+	if s := t.serving(); s != nil && s.Asking {
+		return // its answer goes to the name that a newcomer would have
+	}
 	if g := t.inTheWay(); g != nil {
 		t.makeRoom(g)
 		return

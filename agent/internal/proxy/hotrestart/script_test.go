@@ -18,7 +18,7 @@ type script struct {
 }
 
 var testLimits = Limits{
-	Handoff: 2 * time.Minute, GiveWay: 10 * time.Second, Drain: 25 * time.Second, Parent: 40 * time.Second, Kill: 5 * time.Second,
+	Handoff: 2 * time.Minute, GiveWay: 10 * time.Second, Drain: 25 * time.Second, Parent: 40 * time.Second, Kill: 5 * time.Second, Silent: 30 * time.Second,
 }
 
 func newScript(t *testing.T) *script {

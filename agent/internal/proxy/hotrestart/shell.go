@@ -32,6 +32,7 @@ type shell struct {
 	binary   *envoy.Binary // the newest that was opened
 	reader   context.CancelFunc
 	watching bool
+	unguard  context.CancelFunc
 	waiters  map[int]chan Result
 	nextWait int
 	started  time.Time // of the first epoch
@@ -60,10 +61,11 @@ func newShell(s *Supervisor) (*shell, error) {
 		inputs:     map[int]*input{},
 		waiters:    map[int]chan Result{},
 		reader:     func() {},
+		unguard:    func() {},
 	}
 	sh.state.Limits = Limits{
 		Handoff: s.cfg.HandoffDeadline, GiveWay: 10 * time.Second,
-		Drain: s.cfg.DrainTime, Parent: s.cfg.ParentShutdownTime, Kill: 5 * time.Second,
+		Drain: s.cfg.DrainTime, Parent: s.cfg.ParentShutdownTime, Kill: 5 * time.Second, Silent: s.cfg.AdminUnresponsiveDeadline,
 	}
 	if sh.concurrency, err = pinConcurrency(s.cfg.Concurrency, extra.Concurrency); err != nil {
 		return nil, &ExitError{Code: ExitUsage, Err: err}
@@ -124,6 +126,10 @@ func (sh *shell) perform(a Action) {
 		sh.commit(a.Epoch)
 	case Publish:
 		sh.publish(a.Epoch)
+	case Guard:
+		sh.guard(sh.children[a.Epoch])
+	case Ask:
+		sh.askStats(sh.children[a.Epoch])
 	case Withdraw:
 		sh.withdraw()
 	case TakeBack:

@@ -130,6 +130,10 @@ type Generation struct {
 	Reopen      bool // a log reopen that waits for its first answer
 	Superseded  bool // taken back for a newer input
 	Respawns    int  // how often this number has been started again
+
+	SilentFrom time.Time // since when its admin has not answered; zero: it does
+	Asking     bool      // its hot-restart socket is being asked
+	Told       bool      // the log has this silence
 }
 
 func (g *Generation) uncommitted() bool { return g.Phase == Starting || g.Phase == Live }
@@ -172,6 +176,7 @@ type Limits struct {
 	Drain   time.Duration // wait for connections at a stop
 	Parent  time.Duration // a draining epoch's limit
 	Kill    time.Duration // from SIGTERM to SIGKILL
+	Silent  time.Duration // a serving epoch that answers nothing for so long is ended
 }
 
 // State is everything the supervisor decides by.
@@ -279,6 +284,9 @@ func (s State) Wake() time.Time {
 		g := &s.Gens[i]
 		if g.Phase != Serving && g.Phase != Removing {
 			sooner(g.Deadline)
+		}
+		if g.Phase == Serving && s.Stage == Running && !g.SilentFrom.IsZero() && !g.Asking {
+			sooner(g.SilentFrom.Add(s.Limits.Silent))
 		}
 		if g.uncommitted() && (s.Wanted != nil || s.Ready != nil) {
 			sooner(g.LaunchedAt.Add(s.Limits.GiveWay))

@@ -34,6 +34,9 @@ func New(cfg Config, log *slog.Logger, metrics *SupervisorMetrics) *Supervisor {
 	if cfg.HandoffDeadline == 0 {
 		cfg.HandoffDeadline = DefaultHandoffDeadline
 	}
+	if cfg.AdminUnresponsiveDeadline == 0 {
+		cfg.AdminUnresponsiveDeadline = DefaultAdminUnresponsiveDeadline
+	}
 	if cfg.Validate == "" {
 		cfg.Validate = ValidateAlways
 	}

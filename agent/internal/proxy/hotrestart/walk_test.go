@@ -102,8 +102,13 @@ func (w *walker) event(rng *rand.Rand, s *State) any {
 		}
 		return Reopen{}
 	}
-	if rng.IntN(3) == 0 {
+	switch rng.IntN(6) {
+	case 0:
 		return Drained{}
+	case 1:
+		return Silenced{Epoch: epoch, Ends: rng.IntN(2) == 0}
+	case 2:
+		return Asked{Epoch: epoch, Answers: rng.IntN(2) == 0}
 	}
 	return Tick{}
 }

@@ -1,0 +1,47 @@
+package hotrestart
+
+import (
+	"context"
+	"time"
+
+	"aether.internal/agent/internal/proxy/envoy"
+)
+
+const (
+	guardPeriod = time.Second
+	guardTime   = 5 * time.Second // of one answer; Envoy's stats flush may block it for 0.5 s (fact 25)
+)
+
+// guard watches the serving epoch's admin over a kept connection: it need not
+// say who it is (rule 12), and costs Envoy 0.1 ms a look (fact 23). One watch at
+// a time: the next epoch's ends it.
+func (sh *shell) guard(c *child) {
+	sh.unguard()
+	ctx, cancel := context.WithCancel(c.ctx)
+	sh.unguard = cancel
+	sh.background(func() {
+		defer cancel()
+		silent := false
+		b := backoff{guardPeriod, guardPeriod}
+		for b.wait(ctx) {
+			look, done := context.WithTimeout(ctx, guardTime)
+			_, err := c.admin.Ready(look)
+			done()
+			if now := err != nil; now != silent && ctx.Err() == nil {
+				silent = now
+				sh.post(Silenced{Epoch: c.epoch, Ends: !silent})
+			}
+		}
+	})
+}
+
+// askStats asks an epoch's main thread by the hot-restart socket → Asked.
+func (sh *shell) askStats(c *child) {
+	sh.background(func() {
+		err := envoy.AskStats(c.ctx, sh.dirs.Socket(c.epoch, "parent", c.epoch), sh.dirs.Socket(c.epoch, "child", c.epoch+1), guardTime)
+		if err != nil {
+			sh.log.Debug("hot-restart socket", "epoch", c.epoch, "error", err)
+		}
+		sh.post(Asked{Epoch: c.epoch, Answers: err == nil})
+	})
+}
