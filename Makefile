@@ -4,7 +4,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 GO      ?= go
 LDFLAGS := -s -w -X aether.internal/agent/internal/cmd.version=$(VERSION)
 
-.PHONY: help build test unit real demo bench lint fmt envoy clean
+.PHONY: help build test unit real demo bench soak fuzz lint fmt envoy clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | while IFS='	' read -r target what; do printf '  %-8s %s\n' "$$target" "$$what"; done
@@ -26,6 +26,12 @@ demo: ## hot restarts of a real Envoy under load, watched, in about a minute
 
 bench: ## handoff times and costs, side by side with Envoy restarted by hand
 	$(GO) run ./test/bench
+
+soak: ## a thousand handoffs under load: nothing may grow; half an hour
+	$(GO) run ./test/soak
+
+fuzz: ## each fuzz target for $$FUZZTIME (30s), one after the other
+	tools/fuzz
 
 lint: ## formatting, vet, staticcheck and build
 	tools/test lint

@@ -47,11 +47,12 @@ func (h *hand) start(ctx context.Context, validate bool) (sample, error) {
 	if err := cmd.Start(); err != nil {
 		return sample{}, fmt.Errorf("start by hand: %w", err)
 	}
+	out := sample{Started: time.Since(began)}
 	h.serves = cmd
 	if err := awaitLive(ctx, h.node.Bootstrap.Admin, h.epoch, h.poll); err != nil {
 		return sample{}, fmt.Errorf("by hand: %w", err)
 	}
-	s := sample{Live: time.Since(began)}
+	out.Live = time.Since(began)
 	h.epoch++
 	if parent != nil {
 		if err := parent.Wait(); err != nil {
@@ -59,8 +60,8 @@ func (h *hand) start(ctx context.Context, validate bool) (sample, error) {
 		}
 	}
 	var err error
-	s.Envoy, err = settledCPU(ctx, cmd.Process.Pid)
-	return s, err
+	out.Envoy, err = settledCPU(ctx, cmd.Process.Pid)
+	return out, err
 }
 
 func (h *hand) pid() int { return h.serves.Process.Pid }

@@ -35,6 +35,7 @@ func summarize(samples []sample, of func(sample) time.Duration) summary {
 
 // times are all quantities of one way.
 type times struct {
+	Started    summary `json:"started_ms"`
 	Live       summary `json:"live_ms"`
 	Committed  summary `json:"committed_ms"`
 	ParentGone summary `json:"parent_gone_ms"`
@@ -65,6 +66,7 @@ func newReport(m machine, o options, samples map[way][]sample, idle idleness) re
 	r := report{Machine: m, Rounds: o.rounds, Poll: o.poll.String(), Ways: map[way]times{}, Idle: idle}
 	for w, s := range samples {
 		r.Ways[w] = times{
+			Started:    summarize(s, func(s sample) time.Duration { return s.Started }),
 			Live:       summarize(s, func(s sample) time.Duration { return s.Live }),
 			Committed:  summarize(s, func(s sample) time.Duration { return s.Committed }),
 			ParentGone: summarize(s, func(s sample) time.Duration { return s.ParentGone }),
@@ -102,10 +104,10 @@ func (r *report) atMost(what, unit string, goal, found float64) {
 
 func (r *report) print(to io.Writer) {
 	t := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "\nmilliseconds, median / p90 of %d rounds\tLIVE\tcommitted\tparent gone\tsupervisor CPU\tnewcomer CPU\n", r.Rounds)
+	fmt.Fprintf(t, "\nmilliseconds, median / p90 of %d rounds\tstarted\tLIVE\tcommitted\tparent gone\tsupervisor CPU\tnewcomer CPU\n", r.Rounds)
 	for _, w := range []way{byHand, hup, rename, byHandValidated, hupValidated, renameValidated} {
 		x := r.Ways[w]
-		fmt.Fprintf(t, "%s\t%v\t%v\t%v\t%v\t%v\n", w, x.Live, x.Committed, x.ParentGone, x.Supervisor, x.Envoy)
+		fmt.Fprintf(t, "%s\t%v\t%v\t%v\t%v\t%v\t%v\n", w, x.Started, x.Live, x.Committed, x.ParentGone, x.Supervisor, x.Envoy)
 	}
 	t.Flush()
 	i := r.Idle

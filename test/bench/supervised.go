@@ -37,7 +37,7 @@ func startSupervised(ctx context.Context, n *node.Node, poll time.Duration, vali
 		return nil, fmt.Errorf("supervised: %w\n%s", err, s.run.Log())
 	}
 	_, err = s.await(ctx, "epoch serves", 0)
-	return s, err
+	return s, err // its Envoy's pid is known with the first handoff
 }
 
 // notice keeps the lines a handoff waits for.
@@ -81,6 +81,11 @@ func (s *supervised) handoff(ctx context.Context, trigger func() error) (out sam
 		return out, fmt.Errorf("supervised: %w\n%s", err, s.run.Log())
 	}
 	out.Live = time.Since(began)
+	started, err := s.await(ctx, "newcomer started", s.epoch)
+	if err != nil {
+		return out, err
+	}
+	out.Started, s.envoy = started.Time.Sub(began), pidIn(started.Raw)
 	serves, err := s.await(ctx, "epoch serves", s.epoch)
 	if err != nil {
 		return out, err
@@ -107,9 +112,6 @@ func (s *supervised) await(ctx context.Context, message string, epoch int) (node
 	for {
 		select {
 		case l := <-s.lines:
-			if l.Message == "newcomer started" {
-				s.envoy = pidIn(l.Raw)
-			}
 			if l.Message == message && l.Epoch == epoch {
 				return l, nil
 			}

@@ -23,7 +23,7 @@ type sight struct {
 
 // tally counts lines of the supervisor's log: the only trace of what it
 // decided not to do.
-type tally struct{ refused, takenBack, unchanged, ended int }
+type tally struct{ refused, takenBack, unchanged int }
 
 // serves wants an epoch with this bootstrap, and with this version of Envoy
 // if one is named, to serve.
@@ -50,9 +50,10 @@ func refused(step string) func(before, now sight) bool {
 	}
 }
 
-// takenBack wants a newcomer gone and the epoch that served to serve on.
-func takenBack(before, now sight) bool {
-	return now.log.takenBack > before.log.takenBack && goesOn(before, now) && now.status.State == "serving"
+// takenBack wants a newcomer gone, and a new epoch of the last good bootstrap.
+func takenBack(good string) func(before, now sight) bool {
+	healed := another(serves(good, ""))
+	return func(before, now sight) bool { return now.log.takenBack > before.log.takenBack && healed(before, now) }
 }
 
 // unchanged wants the supervisor to see that there is nothing to do.

@@ -87,9 +87,10 @@ func changes(s *stage) []step {
 		},
 		{
 			title: "bootstrap that can't start",
-			say:   "Write one that is valid and can't work: its port is taken. The new epoch is taken back.",
+			// The newcomer ends with the parent's admin, and that is cured (fact 6).
+			say:   "Write one that is valid and can't work: its port is taken. The new epoch is taken back, and one more brings back the admin that it took.",
 			do:    s.writeTaken,
-			want:  want{"the newcomer to be taken back", takenBack},
+			want:  want{"the newcomer to be taken back, and the admin to be back", takenBack("v4")},
 			watch: 2 * s.pace,
 		},
 		{

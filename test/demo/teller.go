@@ -112,13 +112,13 @@ func (t *teller) outcome(s step, before sight) string {
 	case now.log.refused > before.log.refused:
 		return fmt.Sprintf("refused: epoch %d goes on", now.status.Serving)
 	case now.log.takenBack > before.log.takenBack:
-		return fmt.Sprintf("taken back: epoch %d goes on", now.status.Serving)
+		return fmt.Sprintf("taken back; epoch %d serves", now.status.Serving)
 	case now.status.Serving > before.status.Serving:
 		return fmt.Sprintf("epoch %d serves", now.status.Serving)
 	case now.log.unchanged > before.log.unchanged:
 		return fmt.Sprintf("no restart: epoch %d goes on", now.status.Serving)
 	case now.loadEnded:
-		return fmt.Sprintf("%d of %d failed", now.failed, now.done+now.failed)
+		return fmt.Sprintf("%s of %s failed", report.Count(now.failed), report.Count(now.done+now.failed))
 	}
 	return s.want.what
 }

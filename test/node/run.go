@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -31,8 +32,14 @@ type Line struct {
 type Run struct {
 	Node *Node
 	Cmd  *exec.Cmd
-	// OnLine, when set before the start, sees each log line.
+	// OnLine, when set before the start, sees each log line. While it doesn't
+	// return nobody reads the supervisor's output.
 	OnLine func(Line)
+	// Through is a command that executes what follows it, like prlimit or
+	// unshare; set before the start.
+	Through []string
+	// Namespaces are clone flags for the supervisor, set before the start.
+	Namespaces uintptr
 
 	mu    sync.Mutex
 	lines []Line
@@ -90,9 +97,10 @@ func (r *Run) Start(ctx context.Context, extra ...string) error {
 	if err != nil {
 		return err
 	}
-	r.Cmd = exec.Command(agent, r.Node.Args(extra...)...)
+	line := slices.Concat(r.Through, []string{agent}, r.Node.Args(extra...))
+	r.Cmd = exec.Command(line[0], line[1:]...)
 	// Its own session: a test's Ctrl-C must not reach it twice.
-	r.Cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	r.Cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: r.Namespaces}
 	pipe, err := r.Cmd.StderrPipe()
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ func TestRule8StopWhenIdle(t *testing.T) {
 // too ends at once, undrained.
 func TestRule8CtrlCAtATerminalDrains(t *testing.T) {
 	s := newStage(t)
-	s.start("--drain-time", "8s")
+	s.start("--drain-time", "30s", "--parent-shutdown-time", "60s")
 	held := s.stream()
 	s.kill(-s.run.Cmd.Process.Pid, syscall.SIGINT) // it leads its session
 	s.logs("stop: waiting for connections")
@@ -38,7 +38,7 @@ func TestRule8CtrlCAtATerminalDrains(t *testing.T) {
 
 func TestRule8StreamsThatEndInTimeEndWhole(t *testing.T) {
 	s := newStage(t)
-	s.start("--drain-time", "9s")
+	s.start("--drain-time", "30s", "--parent-shutdown-time", "60s")
 	s.mixed(3 * time.Second)
 	s.until("the load to run", func() bool { return s.load.Snapshot().OK() > 200 })
 	s.signal(syscall.SIGTERM)
@@ -80,7 +80,7 @@ func TestRule8AnOlderGenerationKeepsItsLimit(t *testing.T) {
 func TestRule8StopWhileANewcomerIsWithheld(t *testing.T) {
 	s := newStage(t)
 	verify, _ := s.withheld()
-	s.start("--verify-command", verify, "--drain-time", "9s")
+	s.start("--verify-command", verify, "--drain-time", "30s", "--parent-shutdown-time", "60s")
 	s.mixed(2 * time.Second)
 	s.hup()
 	s.await("epoch 1 to be withheld", inState(1, "live"))
@@ -107,7 +107,7 @@ func TestRule8StopDuringTheUsersCheck(t *testing.T) {
 
 func TestRule8StopBeforeTheNewcomerIsLive(t *testing.T) {
 	s := newStage(t)
-	s.start("--drain-time", "9s")
+	s.start("--drain-time", "30s", "--parent-shutdown-time", "60s")
 	s.mixed(time.Second)
 	asked := s.silentControlPlane()
 	s.write("v2")

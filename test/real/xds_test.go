@@ -1,6 +1,7 @@
 package real
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ func badControlPlanes() []badControlPlane {
 		{"SilentForListeners", func(p *plane) { p.set(p.silent(xds.Listeners)) }, []string{listener}, false},
 		{"RefusedListeners", func(p *plane) { p.set(p.healthy.Broken(xds.Listeners)) }, []string{listener, "refused by Envoy", "no.such.filter"}, true},
 		{"RefusedClusters", func(p *plane) { p.set(p.healthy.Broken(xds.Clusters)) }, []string{listener, cluster}, true},
-		{"FewerListeners", func(p *plane) { p.set(p.healthy.Fewer(xds.Listeners, 2)) }, []string{fmt.Sprintf("dynamic listener %q", xds.Name(2))}, true},
+		{"FewerListeners", func(p *plane) { p.set(p.fewer()) }, []string{fmt.Sprintf("dynamic listener %q", xds.Name(2))}, true},
 	}
 }
 
@@ -39,6 +40,14 @@ func (p *plane) set(st xds.State) { p.control.Set(st) }
 
 func (p *plane) silent(types ...string) xds.State {
 	return xds.State{Resources: p.healthy.Resources, Silent: xds.SilentFor(types...)}
+}
+
+// fewer has no third listener, for newcomers: the serving epoch would obey as
+// well, and then nothing would be missing.
+func (p *plane) fewer() xds.State {
+	st := p.healthy.Fewer(xds.Listeners, 2)
+	st.NewStreamsOnly = true
+	return st
 }
 
 // recover makes the control plane healthy again.
@@ -56,42 +65,85 @@ func TestRule2AndFact20NothingIsCommittedThatIsNotConfigured(t *testing.T) {
 		t.Run(bad.name, func(t *testing.T) {
 			t.Parallel()
 			p := newPlane(t, 2*time.Second)
-			p.begin("--handoff-deadline", "6s", "--watch-config=false")
-			for epoch, timeout := range []time.Duration{2 * time.Second, time.Second, 0} {
-				p.refusesToCommit(epoch+1, bad, timeout)
+			p.begin("--handoff-deadline", "5s", "--watch-config=false")
+			serving := p.status()
+			for i, timeout := range []time.Duration{1500 * time.Millisecond, time.Second, 0} {
+				p.Bootstrap.InitialFetchTimeout = timeout
+				p.write(fmt.Sprintf("v%d", i+2))
+				bad.begin(p)
+				p.hup()
+				p.refusesToCommit(i+1, bad, serving)
+			}
+			p.recover()
+			p.hup()
+			p.await("epoch 1 to serve", node.Serves(1))
+			p.end()
+		})
+	}
+}
+
+// refusesToCommit waits until epoch 1 has been taken back for the n-th time,
+// and judges what was said and what serves.
+func (p *plane) refusesToCommit(n int, bad badControlPlane, before node.Status) {
+	p.Helper()
+	p.until(fmt.Sprintf("taken back %d times", n), func() bool { return p.run.Logged("the serving epoch goes on") == n })
+	st := p.status()
+	live, timeout := "LIVE, but not verified", p.Bootstrap.InitialFetchTimeout
+	if timeout == 0 && !bad.always {
+		live = "not LIVE"
+	}
+	f := st.LastFailure
+	if words := append([]string{live}, bad.says...); !failed(1, words...)(st) || f.Step != "handoff deadline" {
+		p.Errorf("timeout %v: want epoch 1 to fail with %q, got %+v", timeout, words, f)
+	}
+	if p.run.Logged(jsonOf(f.Error)) == 0 {
+		p.Errorf("the log does not say %q", f.Error)
+	}
+	if st.Serving != 0 || !st.Ready || len(st.Epochs) != 1 || st.Of(0).PID != before.Of(0).PID {
+		p.Errorf("timeout %v: want epoch 0 to serve as before: %+v", timeout, st)
+	}
+	p.marker("after a take-back", true)
+}
+
+// jsonOf is text as it stands in a line of the log.
+func jsonOf(text string) string {
+	quoted, _ := json.Marshal(text) // a string can't fail
+	return string(quoted)
+}
+
+func TestRule2ASlowControlPlaneIsWaitedFor(t *testing.T) {
+	for name, timeout := range map[string]time.Duration{
+		"EnvoyWaits": 20 * time.Second, "EnvoyWaitsForEver": 0, "EnvoyIsLiveBefore": 300 * time.Millisecond,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlane(t, timeout)
+			p.begin("--handoff-deadline", "1m")
+			p.set(xds.State{Resources: p.healthy.Resources, Delay: time.Second})
+			p.write("v2")
+			p.await("epoch 1 to serve", node.Serves(1))
+			if n := p.run.Logged("waiting for the newcomer to be complete"); (n > 0) != (timeout == 300*time.Millisecond) {
+				t.Errorf("LIVE without everything: %d lines", n)
 			}
 			p.end()
 		})
 	}
 }
 
-// refusesToCommit hands over to an epoch that the bad control plane must
-// prevent, then to the same number with a healthy one.
-func (p *plane) refusesToCommit(epoch int, bad badControlPlane, timeout time.Duration) {
-	p.Helper()
-	before := p.status()
-	p.Bootstrap.InitialFetchTimeout = timeout
-	p.write(fmt.Sprintf("v%d", epoch+1))
-	bad.begin(p)
-	p.hup()
-	st := p.await(fmt.Sprintf("epoch %d to be taken back (timeout %v)", epoch, timeout), failed(epoch))
-	p.Logf("timeout %v: %s", timeout, st.LastFailure.Error)
-	live := "LIVE, but not verified"
-	if timeout == 0 && !bad.always {
-		live = "not LIVE"
+func TestRule2ForceCommitsALiveNewcomerWithFewerAndSaysSo(t *testing.T) {
+	t.Parallel()
+	p := newPlane(t, 2*time.Second)
+	p.begin("--handoff-deadline", "1m", "--watch-config=false")
+	p.judge(p.dynamic[2].Stop()) // its listener will be gone
+	p.dynamic = p.dynamic[:2]
+	p.set(p.fewer())
+	code, out := p.proxyctl("reload", "--wait", "--force")
+	if code != 0 {
+		t.Errorf("exit code %d: %s", code, out)
 	}
-	if words := append([]string{live}, bad.says...); !failed(epoch, words...)(st) {
-		p.Errorf("timeout %v: the failure does not say %q: %q", timeout, words, st.LastFailure.Error)
+	p.await("epoch 1 to serve", node.Serves(1))
+	if p.run.Logged("force: committed although something is missing") != 1 || p.run.Logged(`\"dynamic-2\"`) == 0 {
+		t.Error("the log does not say what is missing")
 	}
-	if st.LastFailure.Step != "handoff deadline" || p.run.Logged(bad.says[0]) == 0 && p.run.Logged(quoted(bad.says[0])) == 0 {
-		p.Errorf("step %q; logged: %d", st.LastFailure.Step, p.run.Logged(bad.says[0]))
-	}
-	if st.Serving != epoch-1 || !st.Ready || st.Of(epoch-1).PID != before.Of(epoch-1).PID {
-		p.Errorf("serving %d, ready %v; want %d as before", st.Serving, st.Ready, epoch-1)
-	}
-	p.recover()
-	p.hup()
-	p.await(fmt.Sprintf("epoch %d to serve", epoch), node.Serves(epoch))
+	p.end()
 }
-
-func quoted(words string) string { return fmt.Sprintf("%q", words)[1 : len(fmt.Sprintf("%q", words))-1] }

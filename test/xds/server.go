@@ -32,6 +32,8 @@ type State struct {
 	Delay time.Duration
 	// Silent types are never answered. The stream stays open.
 	Silent map[string]bool
+	// NewStreamsOnly leaves streams that are there already with what they have.
+	NewStreamsOnly bool
 }
 
 // SilentFor is the set of the given types, for State.Silent.
@@ -62,7 +64,7 @@ func New(path string) *Server {
 	return &Server{path: path, changed: make(chan struct{}), rejected: map[string]int{}}
 }
 
-// Set replaces the state. Streams that were answered are sent the new one.
+// Set replaces the state. Streams that were answered are sent what is new.
 func (s *Server) Set(state State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

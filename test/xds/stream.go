@@ -2,7 +2,6 @@ package xds
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -18,8 +17,10 @@ type ads struct {
 // stream is one Envoy's subscription.
 type stream struct {
 	*Server
-	grpc discovery.AggregatedDiscoveryService_StreamAggregatedResourcesServer
-	sent map[string]int // version of the last answer of a type; 0: asked for, not answered yet
+	grpc    discovery.AggregatedDiscoveryService_StreamAggregatedResourcesServer
+	state   State
+	version int
+	sent    map[string]int // version of the last answer of a type; 0: asked for, not answered yet
 }
 
 // StreamAggregatedResources answers each type's first request, pushes what has
@@ -30,7 +31,10 @@ func (a *ads) StreamAggregatedResources(g discovery.AggregatedDiscoveryService_S
 	requests := make(chan *discovery.DiscoveryRequest)
 	go receive(g, requests) // ends with the stream
 	for {
-		_, _, changed := st.now()
+		state, version, changed := st.now()
+		if st.version == 0 || !state.NewStreamsOnly {
+			st.state, st.version = state, version
+		}
 		if err := st.push(); err != nil {
 			return err
 		}
@@ -70,8 +74,7 @@ func (st *stream) request(req *discovery.DiscoveryRequest) error {
 		return nil // an acknowledgement
 	}
 	st.sent[kind] = 0
-	state, _, _ := st.now()
-	return pause(st.grpc.Context(), state.Delay)
+	return pause(st.grpc.Context(), st.state.Delay)
 }
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -87,21 +90,20 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // push answers every type that was asked for and has something newer.
 func (st *stream) push() error {
-	state, version, _ := st.now()
 	// Clusters first: a listener is refused while its cluster isn't there.
 	for _, kind := range []string{Clusters, Listeners} {
 		sent, asked := st.sent[kind]
-		if !asked || sent == version || state.Silent[kind] {
+		if !asked || sent == st.version || st.state.Silent[kind] {
 			continue
 		}
-		resp := &discovery.DiscoveryResponse{TypeUrl: kind, VersionInfo: strconv.Itoa(version), Nonce: fmt.Sprintf("%d", version)}
-		for _, m := range state.Resources[kind] {
+		resp := &discovery.DiscoveryResponse{TypeUrl: kind, VersionInfo: strconv.Itoa(st.version), Nonce: strconv.Itoa(st.version)}
+		for _, m := range st.state.Resources[kind] {
 			resp.Resources = append(resp.Resources, pack(m))
 		}
 		if err := st.grpc.Send(resp); err != nil {
 			return err
 		}
-		st.sent[kind] = version
+		st.sent[kind] = st.version
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -57,6 +58,10 @@ type ServerInfo struct {
 func (a *Admin) ServerInfo(ctx context.Context) (ServerInfo, error) {
 	s := a.session()
 	defer s.close()
+	return s.serverInfo(ctx)
+}
+
+func (s *session) serverInfo(ctx context.Context) (ServerInfo, error) {
 	var version, state, uptime, hot string
 	var options *struct {
 		Epoch       int `json:"restart_epoch"`
@@ -70,19 +75,22 @@ func (a *Admin) ServerInfo(ctx context.Context) (ServerInfo, error) {
 		}); err != nil {
 			return err
 		}
+		// Epoch 0 must never be concluded from something that isn't Envoy.
 		if state == "" || options == nil {
-			// Epoch 0 must never be concluded from something that isn't Envoy.
-			return fmt.Errorf("the answer is not Envoy's: state or restart_epoch is missing")
+			return errors.New("the answer is not Envoy's: state or restart_epoch is missing")
+		}
+		if options.Epoch < 0 || options.Concurrency < 0 {
+			return fmt.Errorf("the answer is not Envoy's: restart_epoch %d, concurrency %d", options.Epoch, options.Concurrency)
 		}
 		return nil
 	})
 	if err != nil {
 		return ServerInfo{}, err
 	}
-	running, _ := time.ParseDuration(uptime)
+	running, _ := time.ParseDuration(uptime) // for people only
 	return ServerInfo{
 		State: state, Epoch: options.Epoch, Version: release(version), HotRestartVersion: hot,
-		Concurrency: options.Concurrency, Uptime: running,
+		Concurrency: options.Concurrency, Uptime: max(running, 0),
 	}, nil
 }
 

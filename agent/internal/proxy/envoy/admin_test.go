@@ -144,6 +144,16 @@ func TestReadyTellsStatesThatAreNotLive(t *testing.T) {
 	}
 }
 
+// Envoy lists all its extensions behind the few lines that are wanted: 120 kB
+// for each question, of which nothing is decoded.
+func TestServerInfoReadsNoFurtherThanItMust(t *testing.T) {
+	head, _, _ := strings.Cut(info, `"node"`)
+	f := serve(t, says(head+`"node": {"extensions": [`+strings.Repeat(" ", infoLimit)))
+	if got, err := f.ServerInfo(t.Context()); err != nil || got.State != "LIVE" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 // Each way in which an admin can fail to answer is an error that names the
 // admin, the query and the evidence.
 func TestAdminErrorsNameQueryAndEvidence(t *testing.T) {

@@ -22,7 +22,10 @@ func (a answer) members(into map[string]any) error {
 	if err := expect(d, json.Delim('{')); err != nil {
 		return err
 	}
-	for found := 0; found < len(into) && d.More(); {
+	for found := 0; found < len(into); {
+		if !d.More() { // at its end, or cut short
+			return expect(d, json.Delim('}'))
+		}
 		name, err := d.Token()
 		if err != nil {
 			return notJSON(err)

@@ -202,19 +202,6 @@ func TestBootstrapIsNotImpressedByAnAliasBomb(t *testing.T) {
 	}
 }
 
-func FuzzBootstrap(f *testing.F) {
-	for _, seed := range []string{everyKind, `{"admin":{}}`, "a: &a [*a]", "- 1", "\xef\xbb\xbf{", "admin: !!null x"} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		b, err := ParseBootstrap(data)
-		if err != nil && !reflect.DeepEqual(b, Bootstrap{}) {
-			t.Error("a refused bootstrap has contents")
-		}
-		Missing(b, nil, Resources{})
-	})
-}
-
 func BenchmarkBootstrap(b *testing.B) {
 	var data strings.Builder
 	data.WriteString("static_resources:\n  clusters:\n")

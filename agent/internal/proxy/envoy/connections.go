@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/url"
 	"strings"
 )
@@ -89,9 +90,14 @@ func (s *session) gauges(ctx context.Context, filter string) (map[string]int, er
 			if err := json.Unmarshal(raw, &gauge); err != nil {
 				return err
 			}
-			if gauge.Name != "" && gauge.Value != nil {
-				gauges[gauge.Name] = *gauge.Value
+			if gauge.Name == "" || gauge.Value == nil {
+				return nil
 			}
+			// Of several such ones the sum could be 0.
+			if *gauge.Value < 0 || *gauge.Value > math.MaxInt32 {
+				return fmt.Errorf("stat %s has an impossible value: %d", gauge.Name, *gauge.Value)
+			}
+			gauges[gauge.Name] = *gauge.Value
 			return nil
 		})
 	})

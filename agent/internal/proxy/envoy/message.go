@@ -69,3 +69,19 @@ func answerFor(r Request, firstStart time.Time) []byte {
 	}
 	return nil
 }
+
+// partedLength of an answer that is sent in two parts: enough for each of them,
+// the rest is a field that Envoy doesn't know.
+const partedLength = 64
+
+// answerBegun is the first part, the same for all kinds of answers. Envoy takes
+// a message in any number of datagrams, if the length is whole.
+var answerBegun = binary.BigEndian.AppendUint64(nil, partedLength)
+
+// restOf is the second part of an answer.
+func restOf(answer []byte) []byte {
+	const paddingField = 15<<3 | 2 // length-delimited
+	m := append([]byte(nil), answer[frameHeader:]...)
+	padding := partedLength - len(m) - 2
+	return append(append(m, paddingField, byte(padding)), make([]byte, padding)...)
+}

@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,8 +22,6 @@ type Relay struct {
 	opts     RelayOptions
 
 	commands chan relayInput
-	requests chan []byte
-	closing  chan struct{}
 	done     chan struct{}
 }
 
@@ -56,11 +55,9 @@ func StartRelay(o RelayOptions) (*Relay, error) {
 	}
 	r := &Relay{
 		conn: conn, toParent: unixgram(o.Parent), toChild: unixgram(o.Child), opts: o,
-		commands: make(chan relayInput), requests: make(chan []byte),
-		closing: make(chan struct{}), done: make(chan struct{}),
+		commands: make(chan relayInput, 1), done: make(chan struct{}),
 	}
-	go r.read()
-	go r.serve()
+	go r.serve() // ends in Close
 	return r, nil
 }
 
@@ -75,71 +72,93 @@ func (r *Relay) ParentGone() { r.tell(relayInput{gone: true}) }
 
 // Close ends the relay and takes its name away; only when the newcomer is dead.
 func (r *Relay) Close() {
-	close(r.closing)
 	r.conn.Close()
 	<-r.done
 	os.Remove(r.opts.Listen)
 }
 
+// tell wakes serve, which may wait for a datagram: a deadline that has passed
+// ends the wait.
 func (r *Relay) tell(in relayInput) {
 	select {
 	case r.commands <- in:
+		r.conn.SetReadDeadline(longAgo)
 	case <-r.done:
 	}
 }
 
-// read hands datagrams to serve; it ends when the socket is closed.
-func (r *Relay) read() {
-	defer close(r.requests)
-	buf := make([]byte, 1<<16) // Envoy's datagrams have at most 4096 bytes
-	for {
-		n, _, err := r.conn.ReadFromUnix(buf)
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil {
-			r.opts.Log.Warn("relay: receive failed", "error", err)
-			return
-		}
-		select {
-		case r.requests <- append([]byte(nil), buf[:n]...):
-		case <-r.closing:
-			return
-		}
-	}
-}
+var longAgo = time.Unix(1, 0)
+
+// largestDatagram is room for any of Envoy's, which have at most 4096 bytes.
+const largestDatagram = 1 << 16
 
 // serve owns the relay's state.
 func (r *Relay) serve() {
 	defer close(r.done)
 	state := relayState{passTerminate: r.opts.PassTerminate, answerAdmin: r.opts.AnswerAdmin}
 	seen := map[Request]bool{}
+	buf := make([]byte, largestDatagram)
+	pause := firstLook
 	for {
-		in := relayInput{}
-		select {
-		case in = <-r.commands:
-		case d, open := <-r.requests:
-			if !open {
-				return
+		n, _, err := r.conn.ReadFromUnix(buf)
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			r.conn.SetReadDeadline(time.Time{}) // before the look at the commands: see tell
+			if state.begun {
+				r.askIfTaken()
 			}
-			in.datagram = d
-			if k := ParseRequest(d); !seen[k] {
-				seen[k] = true
-				r.opts.Seen(k)
-			}
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil:
+			r.opts.Log.Warn("relay: receive failed", "error", err)
+			return
+		default:
+			state = r.decide(state, r.arrived(bytes.Clone(buf[:n]), seen))
 		}
-		var outs []relayOutput
-		state, outs = state.next(in)
-		for len(outs) > 0 {
-			out := outs[0]
-			outs = outs[1:]
-			if r.emit(out) == errParentGone && !state.gone {
-				var more []relayOutput
-				state, more = state.next(relayInput{gone: true})
-				outs = append(outs, more...)
-			}
+		for len(r.commands) > 0 {
+			state = r.decide(state, <-r.commands)
+		}
+		if state.begun {
+			r.lookAgainIn(pause)
+			pause = min(2*pause, mostLook)
 		}
 	}
+}
+
+// lookAgainIn ends the wait for a datagram early, unless a command came
+// meanwhile, whose deadline this would replace.
+func (r *Relay) lookAgainIn(pause time.Duration) {
+	r.conn.SetReadDeadline(time.Now().Add(pause))
+	if len(r.commands) > 0 {
+		r.conn.SetReadDeadline(longAgo)
+	}
+}
+
+// arrived turns a datagram into an input; seen remembers what was told.
+func (r *Relay) arrived(d []byte, seen map[Request]bool) relayInput {
+	if bytes.Equal(d, takenMark) {
+		return relayInput{taken: true}
+	}
+	if k := ParseRequest(d); !seen[k] {
+		seen[k] = true
+		r.opts.Seen(k)
+	}
+	return relayInput{datagram: d}
+}
+
+// decide lets the state decide and carries it out.
+func (r *Relay) decide(state relayState, in relayInput) relayState {
+	state, outs := state.next(in)
+	for len(outs) > 0 {
+		out := outs[0]
+		outs = outs[1:]
+		if r.emit(out) == errParentGone && !state.gone {
+			var more []relayOutput
+			state, more = state.next(relayInput{gone: true})
+			outs = append(outs, more...)
+		}
+	}
+	return state
 }
 
 var errParentGone = errors.New("parent gone")
@@ -149,7 +168,7 @@ var errParentGone = errors.New("parent gone")
 func (r *Relay) emit(o relayOutput) error {
 	to, data := r.toParent, o.pass
 	if data == nil {
-		to, data = r.toChild, answerFor(o.answer, r.opts.FirstStart)
+		to, data = r.toChild, o.answerData(r.opts.FirstStart)
 	}
 	if data == nil {
 		return nil

@@ -10,8 +10,12 @@ func NewRelayLogic(passTerminate bool) *RelayLogic {
 }
 
 // RelayDeed is one datagram that a relay sends: a request passed to the parent,
-// or an answer in its place. Exactly one of the two is set.
-type RelayDeed struct{ Pass, Answer Request }
+// an answer in its place, or the beginning of an answer, which only a newcomer
+// that waits for one reads (see Taken). Exactly one of the three is set.
+type RelayDeed struct {
+	Pass, Answer Request
+	Begin        bool
+}
 
 // Asked is a request of the newcomer.
 func (l *RelayLogic) Asked(r Request) []RelayDeed {
@@ -22,14 +26,20 @@ func (l *RelayLogic) Asked(r Request) []RelayDeed {
 func (l *RelayLogic) Commit() []RelayDeed     { return l.next(relayInput{commit: true}) }
 func (l *RelayLogic) ParentGone() []RelayDeed { return l.next(relayInput{gone: true}) }
 
+// Taken: the newcomer has read the beginning of an answer.
+func (l *RelayLogic) Taken() []RelayDeed { return l.next(relayInput{taken: true}) }
+
 func (l *RelayLogic) next(in relayInput) []RelayDeed {
 	var outs []relayOutput
 	l.state, outs = l.state.next(in)
 	deeds := make([]RelayDeed, 0, len(outs))
 	for _, o := range outs {
-		if o.pass != nil {
+		switch {
+		case o.pass != nil:
 			deeds = append(deeds, RelayDeed{Pass: ParseRequest(o.pass)})
-		} else {
+		case o.part == beginning:
+			deeds = append(deeds, RelayDeed{Begin: true})
+		default:
 			deeds = append(deeds, RelayDeed{Answer: o.answer})
 		}
 	}

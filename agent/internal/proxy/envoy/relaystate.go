@@ -5,13 +5,25 @@ type relayInput struct {
 	datagram []byte
 	commit   bool
 	gone     bool
+	taken    bool // the newcomer has read the beginning of an answer
 }
 
 // relayOutput is a datagram for the parent, or an answer for the newcomer.
 type relayOutput struct {
 	pass   []byte
 	answer Request
+	part   part
 }
+
+// part of an answer: what was begun is finished when it is known for which
+// request.
+type part int
+
+const (
+	whole part = iota
+	beginning
+	rest
+)
 
 // relayState is all that a relay remembers.
 type relayState struct {
@@ -21,6 +33,7 @@ type relayState struct {
 	gone          bool
 	held          []byte  // a drain_listeners that waits for the commit
 	last          Request // the newest request that was passed and expects an answer
+	begun         bool    // the beginning of an answer is out
 }
 
 // next decides; serve acts.
@@ -30,6 +43,8 @@ func (s relayState) next(in relayInput) (relayState, []relayOutput) {
 		return s.parentGone()
 	case in.commit:
 		return s.commit()
+	case in.taken:
+		return s.taken()
 	}
 	return s.request(in.datagram, ParseRequest(in.datagram))
 }
@@ -40,9 +55,14 @@ func (s relayState) request(d []byte, kind Request) (relayState, []relayOutput) 
 		// Until the newcomer is verified both epochs accept on the same sockets.
 		s.held = d
 		return s, nil
-	case kind == Terminate && !s.passTerminate:
-		// A parent's end is ours: Envoy's timer would cut its streams (rule 6).
+	case kind == Terminate && !(s.passTerminate && s.committed):
+		// A parent's end is ours: Envoy's timer would cut its streams (rule 6). And
+		// the timer of a newcomer that is being taken back would end the epoch that
+		// serves: it runs from LIVE, and its connections are waited for (rule 7).
 		return s, nil
+	case s.begun && expectsAnswer(kind): // so the one before it was answered
+		s.begun = false
+		return s, []relayOutput{{answer: kind, part: rest}}
 	case kind == ShutdownAdmin && s.answerAdmin, s.gone:
 		return s, []relayOutput{{answer: kind}}
 	}
@@ -61,8 +81,11 @@ func (s relayState) commit() (relayState, []relayOutput) {
 	return s, []relayOutput{{pass: held}}
 }
 
-// parentGone answers the newest request once more: the newcomer hangs for ever
-// in a request whose parent died before it answered (fact 28).
+// parentGone begins an answer. The newest request may be outstanding, and then
+// the newcomer would hang in it for ever (fact 28); or it was answered, and then
+// one more answer would be read for that of the next request, of another kind,
+// and Envoy aborts ("did not respond as expected"). The parent's answers don't
+// pass here, so nobody knows. Only somebody who waits reads the beginning.
 func (s relayState) parentGone() (relayState, []relayOutput) {
 	if s.gone {
 		return s, nil
@@ -71,7 +94,17 @@ func (s relayState) parentGone() (relayState, []relayOutput) {
 	if s.last == UnknownRequest {
 		return s, nil
 	}
-	return s, []relayOutput{{answer: s.last}}
+	s.begun = true
+	return s, []relayOutput{{part: beginning}}
+}
+
+// taken: the newcomer waits for the answer to its newest request.
+func (s relayState) taken() (relayState, []relayOutput) {
+	if !s.begun {
+		return s, nil
+	}
+	s.begun = false
+	return s, []relayOutput{{answer: s.last, part: rest}}
 }
 
 func expectsAnswer(r Request) bool {

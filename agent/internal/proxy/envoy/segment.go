@@ -52,6 +52,11 @@ func RepairSegment(baseID uint32) (repaired bool, err error) {
 		return false, err
 	}
 	defer file.Close()
+	return clearFlag(file, flags)
+}
+
+// clearFlag clears the flag in a segment of known layout whose flags were read.
+func clearFlag(file *os.File, flags uint64) (repaired bool, err error) {
 	if flags&initializing == 0 {
 		return false, nil
 	}

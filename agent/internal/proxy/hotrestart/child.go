@@ -32,6 +32,7 @@ type child struct {
 	launched chan struct{}
 	proc     *process.Process
 	relay    *envoy.Relay
+	seated   bool             // its seat's directory is its own
 	linked   bool             // names lie under the parent's path
 	want     *envoy.Resources // what its parent had, nil: nothing to compare
 
@@ -50,14 +51,14 @@ func (sh *shell) launch(a Launch) {
 		ctx: ctx, stop: stop,
 		live: make(chan struct{}), hasty: make(chan struct{}), launched: make(chan struct{}),
 	}
-	parent := sh.children[a.Parent]
+	parent, before := sh.children[a.Parent], sh.inPlaceOf(a.Epoch)
 	sh.children[a.Epoch] = c
 	if sh.started.IsZero() {
 		sh.started = time.Now()
 	}
 	first := sh.started
 	sh.background(func() {
-		failed := sh.start(c, parent, first)
+		failed := sh.start(c, parent, before, first)
 		close(c.launched)
 		l := Launched{Epoch: c.epoch, Failed: failed}
 		if c.proc != nil {
@@ -68,7 +69,10 @@ func (sh *shell) launch(a Launch) {
 	})
 }
 
-func (sh *shell) start(c *child, parent *child, first time.Time) *Refusal {
+func (sh *shell) start(c, parent *child, before *remains, first time.Time) *Refusal {
+	if err := sh.makeWay(c, before); err != nil {
+		return &Refusal{Step: "prepare the seat", Text: err.Error(), Code: ExitUnexpected}
+	}
 	c.want = sh.askParent(c, parent)
 	seat, err := coordination.TakeSeat(c.ctx, shmDir, sh.cfg.BaseID, c.epoch%envoy.Seats)
 	if err != nil {
@@ -87,6 +91,7 @@ func (sh *shell) start(c *child, parent *child, first time.Time) *Refusal {
 // standBetween puts the relay into the parent's place under the newcomer's
 // path, or in plain mode the parent's real names.
 func (sh *shell) standBetween(c *child, first time.Time) (err error) {
+	c.seated = true
 	if err := sh.dirs.Prepare(c.epoch); err != nil || c.parent < 0 {
 		return err
 	}
@@ -205,7 +210,7 @@ func (sh *shell) release(epoch int) {
 	c.stop()
 	<-c.launched
 	c.admin.Close()
-	sh.tearDown(c)
+	sh.bury(c)
 	sh.discard(c.input.id)
 }
 
@@ -215,12 +220,16 @@ func (sh *shell) tearDown(c *child) {
 		c.relay.Close()
 		c.relay = nil
 	}
-	var err error
+	var errs []error
 	if c.linked {
 		c.linked = false
-		err = sh.dirs.Unlink(c.parent, c.epoch)
+		errs = append(errs, sh.dirs.Unlink(c.parent, c.epoch))
 	}
-	if err := errors.Join(err, sh.dirs.Clear(c.epoch)); err != nil {
+	if c.seated {
+		c.seated = false
+		errs = append(errs, sh.dirs.Clear(c.epoch))
+	}
+	if err := errors.Join(errs...); err != nil {
 		sh.log.Warn("cleaning up", "epoch", c.epoch, "error", err)
 	}
 }

@@ -36,7 +36,7 @@ func usableCPUs(root string) int {
 		cpus = set.Count()
 	}
 	if limit, ok := cgroupCPUs(root); ok {
-		cpus = min(cpus, int(math.Ceil(limit)))
+		cpus = int(math.Ceil(min(limit, float64(cpus))))
 	}
 	return max(cpus, 1)
 }
@@ -52,10 +52,11 @@ func cgroupCPUs(root string) (float64, bool) {
 func ratio(quota, period string) (float64, bool) {
 	q, err1 := strconv.ParseFloat(quota, 64) // "max" and -1 mean no limit
 	p, err2 := strconv.ParseFloat(period, 64)
-	if err1 != nil || err2 != nil || q <= 0 || p <= 0 {
+	limit := q / p
+	if err1 != nil || err2 != nil || !(q > 0 && p > 0) || math.IsInf(limit, 0) || math.IsNaN(limit) {
 		return 0, false
 	}
-	return q / p, true
+	return limit, true
 }
 
 func readTrimmed(root, name string) string {

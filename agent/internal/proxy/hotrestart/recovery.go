@@ -78,14 +78,10 @@ func (t *turn) adminLost() {
 // heal launches the last good input again, once nothing else is on its way: any
 // other handoff that commits is a cure as well.
 func (t *turn) heal() {
-	s := t.serving()
-	if t.Heal == nil || t.Heal.At.IsZero() || t.at.Before(t.Heal.At) || s == nil {
-		return
-	}
-	if t.Wanted != nil || t.Reading != nil || t.Ready != nil || t.newcomer() != nil {
+	if !t.healable() || t.Heal.At.IsZero() || t.at.Before(t.Heal.At) {
 		return
 	}
 	t.Heal.At = time.Time{}
 	t.act(Measure{"restart_triggers", 1, TriggerHeal.String()})
-	t.Ready = &Ready{Want: Want{Triggers: []Trigger{TriggerHeal}, Since: t.at}, Input: s.Input, Since: t.at}
+	t.Ready = &Ready{Want: Want{Triggers: []Trigger{TriggerHeal}, Since: t.at}, Input: t.serving().Input, Since: t.at}
 }

@@ -43,16 +43,14 @@ func (t *turn) end(g *Generation, why string) {
 func (t *turn) expire() {
 	for i := range t.Gens {
 		g := &t.Gens[i]
-		if g.Deadline.IsZero() || t.at.Before(g.Deadline) {
+		if g.Deadline.IsZero() || t.at.Before(g.Deadline) || !t.counts(g) {
 			continue
 		}
 		switch g.Phase {
 		case Starting, Live:
 			t.takeBack(g, "handoff deadline", t.notInTime(g))
 		case Draining:
-			if t.Stage == Running && t.serving() != nil {
-				t.end(g, "limit")
-			}
+			t.end(g, "limit")
 		case Ending:
 			g.Deadline = t.at.Add(t.Limits.Kill)
 			t.act(Signal{g.Epoch, syscall.SIGKILL})

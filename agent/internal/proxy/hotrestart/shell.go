@@ -28,6 +28,7 @@ type shell struct {
 	ready       bool
 
 	children map[int]*child
+	remains  map[int]*remains // of newcomers that died before their parents
 	inputs   map[int]*input
 	binary   *envoy.Binary // the newest that was opened
 	reader   context.CancelFunc
@@ -58,6 +59,7 @@ func newShell(s *Supervisor) (*shell, error) {
 		extra:      extra.Args,
 		marker:     coordination.NewMarker(s.cfg.ReadyMarkerPath),
 		children:   map[int]*child{},
+		remains:    map[int]*remains{},
 		inputs:     map[int]*input{},
 		waiters:    map[int]chan Result{},
 		reader:     func() {},

@@ -22,6 +22,7 @@ type simChild struct {
 	tookAdmin    bool
 	removing     bool
 	hasty        bool
+	mayCut       bool // its connections had all the time there was
 
 	want  bool  // its parent had the dynamic listener
 	known *bool // whether it had it when last asked; nil: never asked
@@ -48,9 +49,7 @@ func (s *simShell) askParent(c, parent *simChild, then func()) {
 		return
 	}
 	s.askAdmin(parent, func(p *simEnvoy) {
-		if p != nil {
-			parent.known = &p.dynamic
-		}
+		parent.learn(p)
 		c.want = parent.known != nil && *parent.known
 		then()
 	})

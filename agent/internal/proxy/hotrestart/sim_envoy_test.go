@@ -40,6 +40,7 @@ type simEnvoy struct {
 	waiting        []func() // whoever waits for its exit
 	step           step
 	parented       bool     // it has a parent and hasn't told it to end
+	hasChild       bool     // a child has asked for its admin
 	todo           []func() // for its main thread, which is stopped or blocked
 	asking         *question
 	answers        []envoy.Request // received and not read

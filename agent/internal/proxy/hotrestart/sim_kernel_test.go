@@ -92,6 +92,13 @@ func (k *kernel) admin(address int) *simEnvoy {
 	return nil
 }
 
+// silent: somebody listens at the address and answers nobody.
+func (k *kernel) silent(address int) bool {
+	return slices.ContainsFunc(k.procs, func(p *simEnvoy) bool {
+		return p.admin && p.boot.admin == address && p.deaf()
+	})
+}
+
 // accepting are those who take new connections at a listener. Sockets are
 // shared: a stopped process takes none, the others do.
 func (k *kernel) accepting(at listeners) []*simEnvoy {

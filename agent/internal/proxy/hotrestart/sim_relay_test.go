@@ -45,8 +45,12 @@ func (r *simRelay) do(deeds []envoy.RelayDeed) {
 			if !r.w.kernel.toParent(r.parent, d.Pass) {
 				r.parentGone()
 			}
+		case d.Begin: // read by one that waits for an answer, and by no other
+			if p := r.w.kernel.at(r.child); p != nil && p.asking != nil {
+				r.do(r.logic.Taken())
+			}
 		case d.Answer == envoy.ShutdownAdmin, d.Answer == envoy.PassListenSocket, d.Answer == envoy.StatsRequest:
-			if p := r.w.kernel.at(r.child); p != nil {
+			if p := r.w.kernel.at(r.child); p != nil && p.asking != nil { // TEMP
 				p.hear(d.Answer)
 			}
 		}

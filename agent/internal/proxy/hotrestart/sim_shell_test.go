@@ -155,6 +155,7 @@ func (s *simShell) commit(c *simChild) {
 	if c.relay != nil {
 		c.relay.commit()
 	}
+	s.w.user.reached(c.proc, stepCommitted)
 }
 
 // discard frees an input that nobody needs.

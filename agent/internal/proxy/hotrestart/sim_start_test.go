@@ -91,10 +91,10 @@ func (p *simEnvoy) initialize() {
 	p.flushEvery()
 	switch {
 	case !p.boot.dynamic:
-		p.main(p.soon(), p.live)
+		p.main(p.soon(), p.starts)
 		return
 	case p.boot.fetch > 0:
-		p.main(p.boot.fetch, p.live)
+		p.main(p.boot.fetch, p.starts)
 	}
 	p.fetch()
 }
@@ -117,14 +117,25 @@ func (p *simEnvoy) fetch() {
 				p.open |= dynamicListener
 			}
 		}
-		p.live()
+		p.starts()
 	})
 }
 
-// live: the start is over, whatever it has. It clears the flag, accepts, and
-// tells its parent to drain.
+// starts its workers: the start is over, whatever it has. The parent's stats are
+// merged once more before.
+func (p *simEnvoy) starts() {
+	switch {
+	case !p.alive || p.step == stepLive:
+	case p.parented:
+		p.ask(envoy.StatsRequest, p.live)
+	default:
+		p.live()
+	}
+}
+
+// live clears the flag, accepts, and tells the parent to drain.
 func (p *simEnvoy) live() {
-	if !p.alive || p.step == stepLive {
+	if p.step == stepLive {
 		return
 	}
 	p.w.kernel.segment.flag = false
@@ -154,7 +165,7 @@ func (p *simEnvoy) endParent() {
 // initialises. Fact 4: this is where a missing parent is noticed.
 func (p *simEnvoy) flushEvery() {
 	p.main(5*time.Second, func() {
-		if p.parented {
+		if p.parented && !p.hasChild {
 			p.ask(envoy.StatsRequest, p.flushEvery)
 		}
 	})
@@ -173,8 +184,9 @@ func (p *simEnvoy) asked(r envoy.Request) {
 func (p *simEnvoy) serve(r envoy.Request) {
 	switch r {
 	case envoy.ShutdownAdmin:
-		p.admin = false
+		p.admin, p.hasChild = false, true
 		p.w.kernel.answer(p.epoch, r)
+		p.endParent() // it also ends its own parent, and flushes no more
 	case envoy.PassListenSocket, envoy.StatsRequest:
 		p.w.kernel.answer(p.epoch, r)
 	case envoy.DrainListeners:

@@ -19,11 +19,14 @@ func (s *simShell) takeBack(c *simChild, hasty bool) {
 	if s.state.Stage != Running {
 		until = s.w.now + s.w.limits.Drain
 	}
-	go1 := func() { s.empty(c, until) }
+	s.afterLaunch(c, func() { s.empty(c, until) })
+}
+
+func (s *simShell) afterLaunch(c *simChild, do func()) {
 	if c.launched {
-		s.w.ours(0, go1)
+		s.w.ours(0, do)
 	} else {
-		c.whenLaunched = append(c.whenLaunched, go1)
+		c.whenLaunched = append(c.whenLaunched, do)
 	}
 }
 
@@ -36,6 +39,7 @@ func (s *simShell) empty(c *simChild, until time.Duration) {
 	}
 	s.askAdmin(c, func(p *simEnvoy) {
 		if p != c.proc {
+			c.mayCut = true // rule 7: a silent admin
 			s.remove(c)
 			return
 		}
@@ -46,7 +50,8 @@ func (s *simShell) empty(c *simChild, until time.Duration) {
 }
 
 func (s *simShell) awaitEmpty(c *simChild, until time.Duration, zeros int, b *simPause) {
-	if zeros == 2 || c.hasty || !c.proc.alive || s.w.now >= until {
+	c.mayCut = c.hasty || s.w.now >= until
+	if zeros == 2 || c.mayCut || !c.proc.alive {
 		s.remove(c)
 		return
 	}

@@ -92,12 +92,14 @@ func (c *clients) stream(d time.Duration) {
 type mood int
 
 const (
-	planeGood   mood = iota
-	planeSilent      // or dead
-	planeRejected    // Envoy rejects what it says
+	planeGood     mood = iota
+	planeSilent        // or dead
+	planeRejected      // Envoy rejects what it says
 )
 
-func (m mood) String() string { return [...]string{"answers", "is silent", "says what Envoy rejects"}[m] }
+func (m mood) String() string {
+	return [...]string{"answers", "is silent", "says what Envoy rejects"}[m]
+}
 
 // plane is the control plane of every Envoy that has one.
 type plane struct {

@@ -50,15 +50,24 @@ func (s *simShell) verify(c *simChild, b *simPause) {
 				s.post(Unverified{c.epoch, missing}, again)
 			}
 		}
+		first := c.known == nil
+		c.learn(p)
 		switch {
 		case c.over:
-		case p == c.proc && c.known == nil:
-			c.known = &p.dynamic
+		case first && c.known != nil:
 			s.post(Answered{c.epoch}, verdict)
 		default:
 			verdict()
 		}
 	})
+}
+
+// learn keeps what an epoch had when it was last asked.
+func (c *simChild) learn(p *simEnvoy) {
+	if p != nil && p == c.proc && p.step == stepLive {
+		had := p.dynamic
+		c.known = &had
+	}
 }
 
 // missing is what one look at a newcomer misses (rule 2). Shared addresses are

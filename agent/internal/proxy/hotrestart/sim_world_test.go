@@ -55,6 +55,7 @@ func newWorld(s schedule, decide func(State, Event) (State, []Action)) *world {
 	w := &world{setting: settingOf(s.seed)}
 	w.decide = decide
 	w.kernel.w, w.clients.w, w.user.w, w.rules.w = w, w, w, w
+	w.rules.owed, w.rules.answers, w.rules.forced = map[int]bool{}, map[int]Result{}, map[int]bool{}
 	w.plane = plane{w: w, mood: planeGood}
 	w.shell = newSimShell(w)
 	w.user.follow(s)
@@ -90,7 +91,7 @@ func (w *world) between(d *rand.Rand, a, b time.Duration) time.Duration {
 	f := d.Float64()
 	t := a + time.Duration(f*f*float64(b-a))
 	if w.now < w.slowUntil {
-		t *= 20
+		t *= 5
 	}
 	return t
 }

@@ -271,32 +271,3 @@ func (s *State) needs(input int) bool {
 	return s.Ready != nil && s.Ready.Input.ID == input || s.Lost != nil && s.Lost.Input.ID == input ||
 		s.where(func(g *Generation) bool { return g.Input.ID == input }) != nil
 }
-
-// Wake is when the state wants its next Tick; zero means never.
-func (s State) Wake() time.Time {
-	var wake time.Time
-	sooner := func(t time.Time) {
-		if !t.IsZero() && (wake.IsZero() || t.Before(wake)) {
-			wake = t
-		}
-	}
-	for i := range s.Gens {
-		g := &s.Gens[i]
-		if g.Phase != Serving && g.Phase != Removing {
-			sooner(g.Deadline)
-		}
-		if g.Phase == Serving && s.Stage == Running && !g.SilentFrom.IsZero() && !g.Asking {
-			sooner(g.SilentFrom.Add(s.Limits.Silent))
-		}
-		if g.uncommitted() && (s.Wanted != nil || s.Ready != nil) {
-			sooner(g.LaunchedAt.Add(s.Limits.GiveWay))
-		}
-	}
-	if s.Heal != nil && s.newcomer() == nil {
-		sooner(s.Heal.At)
-	}
-	if s.Stage == Stopping {
-		sooner(s.StopBy)
-	}
-	return wake
-}

@@ -1,0 +1,99 @@
+package envoy
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"strings"
+	"testing"
+)
+
+func seats(t *testing.T) SeatDirs {
+	t.Helper()
+	d := SeatDirs{StateDir: shortDir(t), BaseID: 7}
+	for epoch := range Seats {
+		wantNil(t, d.Prepare(epoch))
+	}
+	return d
+}
+
+func TestEachEpochModThreeHasItsOwnPath(t *testing.T) {
+	d := SeatDirs{StateDir: "/s", BaseID: 7}
+	for epoch, want := range map[int]string{0: "/s/seat.0/hr", 2: "/s/seat.2/hr", 3: "/s/seat.0/hr", 100: "/s/seat.1/hr"} {
+		if got := d.SocketPath(epoch); got != want {
+			t.Errorf("epoch %d: %s, want %s", epoch, got, want)
+		}
+	}
+	if got, want := d.Socket(4, "parent", 3), "/s/seat.1/hr_parent_70"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	d.BaseID = 214748364 // the largest: its tenfold has 32 bits
+	if got, want := d.Socket(0, "child", 2), "/s/seat.0/hr_child_2147483642"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestAStateDirectoryThatIsTooLongIsRefused(t *testing.T) {
+	d := SeatDirs{BaseID: 1}
+	longest := len(d.Socket(0, "udp_parent", 2))
+	d.StateDir = "/" + strings.Repeat("x", maxSocketPath-longest-2)
+	wantNil(t, d.Check())
+	d.StateDir += "x"
+	wantError(t, d.Check(), "too long", "108 bytes", "--state-dir")
+}
+
+// Requests come to the relay at the parent's name under the newcomer's path;
+// answers go to the newcomer's name under the parent's.
+func TestNamesOfAHandoff(t *testing.T) {
+	d := seats(t)
+	wantNil(t, d.LinkChild(0, 1))
+	wantNil(t, d.LinkUDPParent(0, 1))
+	bind(t, d.Socket(1, "child", 1))
+	if !Alive(d.Socket(0, "child", 1)) {
+		t.Error("the parent doesn't reach the newcomer")
+	}
+	if Alive(d.Socket(1, "parent", 0)) || Alive(d.Socket(1, "udp_parent", 0)) {
+		t.Error("there is no parent yet")
+	}
+	bind(t, d.Socket(0, "udp_parent", 0))
+	if !Alive(d.Socket(1, "udp_parent", 0)) {
+		t.Error("datagrams are not forwarded")
+	}
+	wantNil(t, d.LinkChild(0, 1)) // again, for a retry
+	wantNil(t, d.Unlink(0, 1))
+	wantNil(t, d.Unlink(0, 1))
+	if Alive(d.Socket(0, "child", 1)) {
+		t.Error("still linked")
+	}
+	if !Alive(d.Socket(1, "child", 1)) {
+		t.Error("the newcomer's own name was touched")
+	}
+}
+
+func TestPlainNamesOfAHandoff(t *testing.T) {
+	d := seats(t)
+	bind(t, d.Socket(2, "parent", 2))
+	wantNil(t, d.LinkParent(2, 3))
+	if !Alive(d.Socket(3, "parent", 2)) {
+		t.Error("the newcomer doesn't reach its parent")
+	}
+}
+
+func TestASeatIsMadeAnew(t *testing.T) {
+	d := seats(t)
+	bind(t, d.Socket(0, "child", 0))
+	wantNil(t, d.Prepare(3))
+	if left, err := os.ReadDir(d.Dir(0)); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+	if info, err := os.Stat(d.Dir(0)); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	wantNil(t, d.Clear(0))
+	wantNil(t, d.Clear(0))
+	if _, err := os.Stat(d.Dir(0)); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	wantError(t, SeatDirs{StateDir: "/nowhere"}.Prepare(0), "/nowhere")
+}

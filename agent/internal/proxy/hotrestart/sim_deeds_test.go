@@ -1,0 +1,250 @@
+package hotrestart
+
+import (
+	"slices"
+	"time"
+)
+
+// user is whoever edits, reloads, kills and stops, and the bad luck that waits.
+type user struct {
+	w    *world
+	file *bootstrap // what the bootstrap's file holds
+	made int
+
+	hangs, unreadable, noFork int // how many of the next ones fail so
+	blindUntil, checkUntil    time.Duration
+	ambushes                  []ambush
+}
+
+// ambush strikes when a newcomer comes to a step.
+type ambush struct {
+	step   step
+	victim byte
+	after  time.Duration
+	freeze bool
+}
+
+// stepCommitted is the moment of the commit, for ambushes.
+const stepCommitted = stepLive + 1
+
+// spend uses up one of what waits.
+func (u *user) spend(n *int) bool {
+	if *n > 0 {
+		*n--
+		return true
+	}
+	return false
+}
+
+// follow enters the schedule's deeds, and the end of the run after them.
+func (u *user) follow(s schedule) {
+	d := dice(s.seed, 5)
+	u.file = &bootstrap{dynamic: d.IntN(3) == 0, udp: d.IntN(10) == 0, uncountable: d.IntN(10) == 0}
+	if u.file.dynamic && !u.w.plain && d.IntN(2) == 0 {
+		u.file.fetch = 15 * time.Second
+	}
+	last := time.Duration(0)
+	for _, d := range s.deeds {
+		u.w.after(d.at, func() { u.do(d) })
+		last = d.at
+	}
+	u.w.after(last+time.Second, u.settle)
+}
+
+func (u *user) do(d deed) {
+	w := u.w
+	seconds := time.Duration(1+d.arg%60) * time.Second
+	switch d.what {
+	case doSIGHUP:
+		u.trigger(Triggered{By: TriggerSignal}, "SIGHUP")
+	case doEdit:
+		u.edit(d.arg)
+	case doReload:
+		u.reload(false, "proxyctl reload --wait")
+	case doForce:
+		u.reload(true, "proxyctl reload --wait --force")
+	case doBurst:
+		for i := range 20 {
+			w.after(time.Duration(i)*seconds/20, func() { u.trigger(Triggered{By: TriggerSignal}, "SIGHUP") })
+		}
+	case doPlane:
+		w.plane.become(mood(d.arg % 3))
+	case doSIGTERM:
+		u.terminate()
+	case doSIGUSR1:
+		w.tell("user", "SIGUSR1")
+		w.ours(0, func() { w.shell.step(Reopen{}) })
+	case doStream:
+		w.clients.stream(5 * seconds)
+	default:
+		u.misfortune(d, seconds)
+	}
+}
+
+func (u *user) misfortune(d deed, seconds time.Duration) {
+	w := u.w
+	switch d.what {
+	case doKill:
+		u.strike(u.victim(d.arg), "signal 9 (SIGKILL), by somebody else")
+	case doCrash:
+		u.strike(u.victim(d.arg), "signal 11 (SIGSEGV)")
+	case doNoMemory:
+		u.strike(w.kernel.biggest(), "signal 9 (SIGKILL), out of memory")
+	case doFreeze:
+		u.freeze(u.victim(d.arg), 3*seconds)
+	case doPause:
+		w.tell("fault", "the supervisor is stopped for %s", seconds)
+		w.pausedUntil = w.now + seconds
+		w.rules.excusedTime += seconds
+	case doNoFork:
+		w.tell("fault", "the next fork fails")
+		u.noFork = 1
+	case doSeatHeld:
+		seat := d.arg % 3
+		w.tell("fault", "seat %d is held by somebody else for %s", seat, seconds)
+		w.kernel.foreign[seat] = true
+		w.after(seconds, func() { w.kernel.foreign[seat] = false })
+	case doUnreadable:
+		w.tell("fault", "the bootstrap can't be read once")
+		u.unreadable = 1
+	case doHang:
+		w.tell("fault", "the next validator hangs")
+		u.hangs = 1
+	case doBlind:
+		w.tell("fault", "nobody can count connections for %s", seconds)
+		u.blindUntil = w.now + seconds
+	case doBusy:
+		w.tell("fault", "the machine is busy for %s", seconds)
+		w.slowUntil = w.now + seconds
+	case doCheckFails:
+		w.tell("fault", "the verify command fails for %s", seconds)
+		u.checkUntil = w.now + seconds
+	case doAmbush:
+		u.lieInWait(d.arg)
+	}
+}
+
+// trigger reaches the owner as a signal or the watcher's word.
+func (u *user) trigger(t Triggered, what string) {
+	u.w.tell("user", "%s", what)
+	u.w.ours(0, func() { u.w.shell.step(t) })
+}
+
+// reload is a caller that waits for its answer.
+func (u *user) reload(force bool, what string) int {
+	u.w.shell.nextWait++
+	waiter := u.w.shell.nextWait
+	u.w.rules.owed[waiter] = true
+	u.trigger(Triggered{By: TriggerReload, Force: force, Waiter: waiter}, what)
+	return waiter
+}
+
+// terminate is SIGTERM to the supervisor.
+func (u *user) terminate() {
+	u.w.tell("user", "SIGTERM")
+	u.w.ours(0, func() { u.w.shell.step(Stop{By: "terminated"}) })
+}
+
+// edit writes another bootstrap, good or bad, and the watcher sees it.
+func (u *user) edit(arg byte) {
+	u.made++
+	b := *u.file
+	b.id, b.flaw, b.slow = u.made, flawNone, 0
+	switch arg % 16 {
+	case 0, 1:
+		b.flaw = flawInvalid
+	case 2, 3:
+		b.flaw = flawBusyPort
+	case 4:
+		b.flaw = flawDies
+	case 5:
+		b.flaw = flawCrashes
+	case 6:
+		b.slow = 8 * time.Second
+	case 7:
+		b.slow = 15 * time.Second
+	case 8:
+		b.udp = !b.udp
+	case 9:
+		b.admin++
+	case 10:
+		b.uncountable = !b.uncountable
+	case 11, 12:
+		b.dynamic, b.fetch = true, time.Duration(arg>>4%3)*15*time.Second
+	case 13:
+		b.id = u.file.id // touched, no more
+		u.made--
+	}
+	u.write(&b)
+}
+
+func (u *user) write(b *bootstrap) {
+	u.file = b
+	u.w.tell("user", "writes %s", b.describe())
+	u.w.ours(100*time.Millisecond, func() { u.w.shell.post(Triggered{By: TriggerConfig}, nil) })
+}
+
+// victim is a living Envoy: of the newcomer's, the serving's or a parent's kind.
+func (u *user) victim(arg byte) *simEnvoy {
+	var match func(*Generation) bool
+	switch arg % 4 {
+	case 0, 3:
+		match = func(g *Generation) bool { return g.uncommitted() || g.Phase == Removing }
+	case 1:
+		match = func(g *Generation) bool { return g.Phase == Serving }
+	case 2:
+		match = func(g *Generation) bool { return g.Phase == Draining || g.Phase == Ending }
+	}
+	if g := u.w.shell.state.where(match); g != nil {
+		if c := u.w.shell.children[g.Epoch]; c != nil && c.proc != nil && c.proc.alive {
+			return c.proc
+		}
+	}
+	return nil
+}
+
+func (u *user) strike(p *simEnvoy, how string) {
+	if p != nil {
+		p.die(byFault, how)
+	}
+}
+
+func (u *user) freeze(p *simEnvoy, d time.Duration) {
+	if p == nil || p.stopped {
+		return
+	}
+	u.w.tell("fault", "SIGSTOP to %s, for %s", p.name(), d)
+	u.w.rules.faults++
+	p.stop()
+	u.w.after(d, p.resume)
+}
+
+func (u *user) lieInWait(arg byte) {
+	a := ambush{
+		step: 1 + step(arg%6), victim: arg / 6 % 4, freeze: arg >= 200,
+		after: []time.Duration{0, time.Millisecond, 20 * time.Millisecond}[arg/24%3],
+	}
+	u.ambushes = append(u.ambushes, a)
+}
+
+// reached: a newcomer has come to a step.
+func (u *user) reached(p *simEnvoy, s step) {
+	i := slices.IndexFunc(u.ambushes, func(a ambush) bool { return a.step == s })
+	if p.epoch == 0 || i < 0 {
+		return
+	}
+	a := u.ambushes[i]
+	u.ambushes = slices.Delete(u.ambushes, i, i+1)
+	act := func() {
+		if v := u.victim(a.victim); a.freeze {
+			u.freeze(v, 20*time.Second)
+		} else {
+			u.strike(v, "signal 9 (SIGKILL), by somebody else")
+		}
+	}
+	if a.after == 0 {
+		act()
+		return
+	}
+	u.w.after(a.after, act)
+}

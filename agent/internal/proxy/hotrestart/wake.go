@@ -1,0 +1,51 @@
+package hotrestart
+
+import "time"
+
+// Wake is when the state wants its next Tick; zero means never. It names no
+// time at which nothing would be done: the owner would tick without a pause.
+func (s State) Wake() time.Time {
+	var wake time.Time
+	sooner := func(t time.Time) {
+		if !t.IsZero() && (wake.IsZero() || t.Before(wake)) {
+			wake = t
+		}
+	}
+	for i := range s.Gens {
+		g := &s.Gens[i]
+		if s.counts(g) {
+			sooner(g.Deadline)
+		}
+		if g.Phase == Serving && s.Stage == Running && !g.SilentFrom.IsZero() && !g.Asking {
+			sooner(g.SilentFrom.Add(s.Limits.Silent))
+		}
+		if g.uncommitted() && (s.Wanted != nil && s.Reading == nil || s.Ready != nil) {
+			sooner(g.LaunchedAt.Add(s.Limits.GiveWay))
+		}
+	}
+	if s.healable() {
+		sooner(s.Heal.At)
+	}
+	if s.Stage == Stopping {
+		sooner(s.StopBy)
+	}
+	return wake
+}
+
+// counts tells whether g's deadline means anything now. A draining epoch's
+// doesn't while nobody answers for it, and at a stop all end together.
+func (s *State) counts(g *Generation) bool {
+	switch g.Phase {
+	case Starting, Live, Ending:
+		return true
+	case Draining:
+		return s.Stage == Running && s.serving() != nil
+	}
+	return false
+}
+
+// healable tells whether a planned cure may start when its time has come.
+func (s *State) healable() bool {
+	return s.Heal != nil && s.Stage == Running && s.serving() != nil &&
+		s.Wanted == nil && s.Reading == nil && s.Ready == nil && s.newcomer() == nil
+}

@@ -1,0 +1,5 @@
+package real
+
+func resourceFaults() []fault { return inGroup("Resources", nil) }
+
+var elsewhere []coveredFault
