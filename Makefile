@@ -30,7 +30,7 @@ bench: ## handoff times and costs, side by side with Envoy restarted by hand
 soak: ## a thousand handoffs under load: nothing may grow; half an hour
 	$(GO) run ./test/soak
 
-fuzz: ## each fuzz target for $$FUZZTIME (30s), one after the other
+fuzz: ## each fuzz target for FUZZTIME (30s), one after the other
 	tools/fuzz
 
 lint: ## formatting, vet, staticcheck and build

@@ -33,7 +33,9 @@ const resamples = 2000
 
 // ratioOf compares the medians of a and b, the same rounds of two sides. Whole
 // rounds are resampled: what slowed the machine down in one slowed both sides.
-func ratioOf(a, b []float64) interval {
+func ratioOf(a, b []float64) interval { return ratioBy(resamples, a, b) }
+
+func ratioBy(resamples int, a, b []float64) interval {
 	n := min(len(a), len(b))
 	if n == 0 || median(b[:n]) == 0 {
 		return interval{}

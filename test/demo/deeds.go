@@ -19,6 +19,7 @@ import (
 // that streams take ten times as long.
 const limit = time.Minute
 
+// start starts the supervisor.
 func (s *stage) start(ctx context.Context, _ look) error {
 	if err := s.tagged("v1"); err != nil {
 		return err

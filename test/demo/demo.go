@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"aether.internal/test/demo/report"
@@ -56,8 +58,26 @@ func (d demo) run(ctx context.Context) int {
 		screen.say("interrupted: everything is stopped and removed, and there is no report")
 		return exitInterrupted
 	}
+	d.keepLog(screen, s)
 	return d.conclude(screen, account(s, t, steps, err))
 }
+
+// keepLog writes the supervisor's log beside the report: whoever sees a
+// failure in the one looks for its reason in the other.
+func (d demo) keepLog(screen *screen, s *stage) {
+	if s.run == nil {
+		return
+	}
+	err := os.MkdirAll(filepath.Dir(d.report), 0o755)
+	if err == nil {
+		err = os.WriteFile(d.log(), []byte(s.run.Log()), 0o644)
+	}
+	if err != nil {
+		screen.say("demo: the supervisor's log: %v", err)
+	}
+}
+
+func (d demo) log() string { return strings.TrimSuffix(d.report, filepath.Ext(d.report)) + ".log" }
 
 // conclude prints the summary, writes the report and judges.
 func (d demo) conclude(screen *screen, r report.Run) int {
@@ -66,7 +86,7 @@ func (d demo) conclude(screen *screen, r report.Run) int {
 		screen.say("demo: %v", err)
 		return exitDropped
 	}
-	screen.say("report   %s", d.report)
+	screen.say("report   %s\nlog      %s", d.report, d.log())
 	if r.Failed() {
 		return exitDropped
 	}

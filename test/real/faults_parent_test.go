@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -35,7 +36,7 @@ func parentFaults() []fault {
 		fault{name: "is stopped, then killed with a request outstanding", play: parentStoppedAndKilled, said: []string{crashed, goesOnAlone, "epoch serves"},
 			harm: "what it was answering, and whoever came before the newcomer listened", dark: true}.by(shared, own),
 		fault{name: "is stopped while it drains, then killed with a request outstanding", play: parentStoppedDraining, said: []string{"signal 9 (SIGKILL)"}}.by(shared),
-		fault{name: "three generations end in odd order, and all of Envoy's timers fire", play: oddOrder, args: []string{"--handoff-deadline", "1s", "--drain-time", "1s", "--parent-shutdown-time", "3s"},
+		fault{name: "three generations end in odd order, and all of Envoy's timers fire", play: oddOrder, args: []string{"--handoff-deadline", "3s", "--drain-time", "1s", "--parent-shutdown-time", "6s"},
 			said: []string{"old epoch has ended"}}.by(shared),
 		fault{name: "the serving epoch is killed, and no other lives", play: newestAlone, said: []string{crashed, "signal 9 (SIGKILL)"}, harm: nobodyElse, dark: true, ends: 137}.by(shared, plain),
 		fault{name: "the serving epoch is killed four times while its parent drains", play: crashLoop, said: []string{crashed, again, `"try":3`}, unsaid: []string{`"try":4`}, harm: untilUp + "; the fourth time is the end", dark: true, ends: 137}.by(shared),
@@ -47,7 +48,10 @@ func parentFaults() []fault {
 // until that is let to answer.
 func (c *scene) slowNewcomer() (answer func()) {
 	c.Helper()
-	c.Bootstrap.XDS, c.Bootstrap.InitialFetchTimeout = filepath.Join(c.Dir, "xds.sock"), 0
+	dir, err := os.MkdirTemp("", "ax") // not the node's, where nothing may be left
+	c.must(err)
+	c.Cleanup(func() { os.RemoveAll(dir) })
+	c.Bootstrap.XDS, c.Bootstrap.InitialFetchTimeout = filepath.Join(dir, "xds"), 0
 	asked, hangUp := c.silence(c.Bootstrap.XDS)
 	c.write("v2")
 	c.hup()
@@ -139,7 +143,7 @@ func (c *scene) draining() *stream {
 }
 
 func parentKilledDraining(c *scene) {
-	c.begin("--parent-shutdown-time", "60s")
+	c.begin()
 	held := c.draining()
 	c.shoot(0, syscall.SIGKILL)
 	c.await("epoch 1 alone", node.Alone(1))
@@ -197,7 +201,7 @@ func parentStoppedAndKilled(c *scene) {
 
 // parentStoppedDraining: the newcomer asks for the parent's stats every 5 s.
 func parentStoppedDraining(c *scene) {
-	c.begin("--parent-shutdown-time", "60s")
+	c.begin()
 	held := c.draining()
 	parent := c.status().Of(0).PID
 	c.kill(parent, syscall.SIGSTOP)
@@ -225,7 +229,7 @@ func oddOrder(c *scene) {
 	c.await("epoch 0 to end", node.Alone(2))
 	c.over()
 	// Deadline + limit + 10 s after LIVE.
-	c.stays(time.Until(committed.Add(15*time.Second)), "it serves alone", func(st node.Status) bool { return node.Alone(2)(st) && st.Ready })
+	c.stays(time.Until(committed.Add(20*time.Second)), "it serves alone", func(st node.Status) bool { return node.Alone(2)(st) && st.Ready })
 }
 
 // newestAlone: the marker is gone when the log says so.
@@ -240,7 +244,7 @@ func newestAlone(c *scene) {
 }
 
 func crashLoop(c *scene) {
-	c.begin("--parent-shutdown-time", "60s")
+	c.begin()
 	c.draining()
 	for range 3 {
 		c.respawned(c.shoot(1, syscall.SIGKILL))

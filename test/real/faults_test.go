@@ -146,20 +146,30 @@ func (c *scene) raise(args ...string) {
 		args = append(strings.Fields(c.flag), args...)
 	}
 	if c.flag == plain { // the next handoff waits for Envoy's own timer
-		args = append([]string{"--drain-time", "1s", "--parent-shutdown-time", "4s"}, args...)
+		args = append([]string{"--drain-time", "1s", "--parent-shutdown-time", "6s"}, args...)
+	} else { // far away: nothing but idleness ends a parent, however busy the machine is
+		args = append([]string{"--parent-shutdown-time", "60s"}, args...)
 	}
 	c.run = &node.Run{Node: c.Node, OnLine: c.see, Through: c.through, Namespaces: c.spaces}
-	if err := c.run.Start(c.ctx, append([]string{"--watch-config=false"}, append(c.args, args...)...)...); err != nil {
+	if i := slices.Index(args, "--"); i >= 0 { // the row's own before Envoy's
+		args = slices.Insert(args, i, c.args...)
+	} else {
+		args = append(args, c.args...)
+	}
+	if err := c.run.Start(c.ctx, append([]string{"--watch-config=false"}, args...)...); err != nil {
 		c.Fatal(err)
 	}
 }
 
-// plan is all kinds of load, about 150 operations a second, and new connections
+// plan is all kinds of load, about 100 operations a second, and new connections
 // often enough to see how long nobody answered.
 func (c *scene) plan() load.Plan {
 	plan := quiet(c.Target())
+	for i := range plan.Kinds {
+		plan.Kinds[i].Rate = max(plan.Kinds[i].Rate*0.6, 1)
+	}
 	plan.Kinds[0].Rate = 40
-	plan.Timeout = 20 * time.Second
+	plan.Timeout = 30 * time.Second
 	return plan
 }
 

@@ -2,11 +2,13 @@ package real
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
-	"slices"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -29,6 +31,10 @@ type plane struct {
 }
 
 const dynamicListeners = 3
+
+// slowMachine is what an operation may take: a machine with too much to do
+// harms nobody in the sense of these tests. What is cut or refused still shows.
+const slowMachine = 30 * time.Second
 
 // newPlane makes a node and a healthy control plane; nothing runs yet.
 func newPlane(t *testing.T, fetchTimeout time.Duration) *plane {
@@ -64,10 +70,10 @@ func (p *plane) begin(args ...string) {
 	p.loadWith(quiet(p.Target()))
 	for _, port := range p.ports {
 		at := load.Target{HTTP: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
-		r, err := load.Start(p.ctx, load.Plan{Target: at, StreamDuration: 700 * time.Millisecond, Kinds: []load.KindPlan{
+		r, err := load.Start(p.ctx, scaled(load.Plan{Target: at, StreamDuration: 500 * time.Millisecond, Timeout: slowMachine, Kinds: []load.KindPlan{
 			{Kind: load.New, Rate: 15}, {Kind: load.KeepAlive, Rate: 10, Connections: 2},
 			{Kind: load.Stream, Rate: 2}, {Kind: load.H2, Rate: 5, Connections: 1},
-		}})
+		}}))
 		if err != nil {
 			p.Fatal(err)
 		}
@@ -87,6 +93,20 @@ func (p *plane) end() {
 	p.stop()
 }
 
+// scaled lowers a plan's rates on a machine that has other work for each of its
+// CPUs: a load that it can't carry shows timeouts, not handoffs.
+func scaled(plan load.Plan) load.Plan {
+	var busy float64
+	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
+		_, _ = fmt.Sscan(string(text), &busy) // unreadable: not busy
+	}
+	share := min(1, max(0.1, 2*float64(runtime.NumCPU())/max(busy, 1)))
+	for i := range plan.Kinds {
+		plan.Kinds[i].Rate = max(plan.Kinds[i].Rate*share, min(plan.Kinds[i].Rate, 1))
+	}
+	return plan
+}
+
 // quiet is every kind of operation at a third of the default rate, so that
 // several tests at once don't measure each other.
 func quiet(t load.Target) load.Plan {
@@ -102,11 +122,11 @@ func quiet(t load.Target) load.Plan {
 // times of these tests are short.
 func brisk(t load.Target) load.Plan {
 	plan := load.DefaultPlan(t)
-	plan.StreamDuration = 500 * time.Millisecond
+	plan.StreamDuration, plan.Timeout = 500*time.Millisecond, slowMachine
 	for i := range plan.Kinds {
 		plan.Kinds[i].Connections = 1
 	}
-	return plan
+	return scaled(plan)
 }
 
 // judge fails the test for anything in a report that was harmed.
@@ -125,7 +145,7 @@ func (s *stage) judge(report load.Report) {
 func failed(epoch int, words ...string) func(node.Status) bool {
 	return func(s node.Status) bool {
 		f := s.LastFailure
-		return f != nil && f.Epoch == epoch && s.Of(epoch) == nil && !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(f.Error, w) })
+		return f != nil && f.Epoch == epoch && s.Of(epoch) == nil && containsAll(f.Error, words)
 	}
 }
 

@@ -144,7 +144,8 @@ func TestNoEnvironmentInLogs(t *testing.T) {
 	}
 	_, table := s.proxyctl("status")
 	_, status := s.proxyctl("status", "-o", "json")
-	s.kill(s.status().Of(1).PID, syscall.SIGABRT)
+	st := s.await("epoch 1 to be alone, so that nothing brings it back", node.Alone(1))
+	s.kill(st.Of(1).PID, syscall.SIGABRT)
 	s.exit(128 + int(syscall.SIGABRT))
 	for name, text := range map[string]string{"the log": s.run.Log(), "the answer": out, "the table": table, "the status": status} {
 		if text == "" || strings.Contains(text, secret) {

@@ -12,7 +12,7 @@ func TestRule8StopWhenIdle(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(sig.String(), func(t *testing.T) {
 			s := newStage(t)
-			s.start()
+			s.start("--drain-time", "30s", "--parent-shutdown-time", "60s")
 			s.signal(sig)
 			s.exit(0)
 			s.inOrder("stopping", "drained: no connection is left")
@@ -41,11 +41,21 @@ func TestRule8StreamsThatEndInTimeEndWhole(t *testing.T) {
 	s.start("--drain-time", "30s", "--parent-shutdown-time", "60s")
 	s.mixed(3 * time.Second)
 	s.until("the load to run", func() bool { return s.load.Snapshot().OK() > 200 })
-	s.signal(syscall.SIGTERM)
-	s.unharmed() // starts nothing more, and waits for what runs
-	s.exit(0)
+	s.stopUnderLoad()
 	s.inOrder("stopping", "draining", "drained: no connection is left")
 	s.nothingLeft()
+}
+
+// stopUnderLoad stops the supervisor, then the load, which waits for what it
+// has begun. A stream of ours is there until all of that has a connection:
+// without any the supervisor would rightly be gone in between.
+func (s *stage) stopUnderLoad() {
+	s.Helper()
+	held := s.stream()
+	s.signal(syscall.SIGTERM)
+	s.unharmed()
+	held.conn.Close()
+	s.exit(0)
 }
 
 func TestRule8LongerStreamsAreCutAfterTheDrainTime(t *testing.T) {
@@ -86,9 +96,7 @@ func TestRule8StopWhileANewcomerIsWithheld(t *testing.T) {
 	s.await("epoch 1 to be withheld", inState(1, "live"))
 	before := s.load.Snapshot().OK()
 	s.until("the load to reach both epochs", func() bool { return s.load.Snapshot().OK() > before+300 })
-	s.signal(syscall.SIGTERM)
-	s.unharmed()
-	s.exit(0)
+	s.stopUnderLoad()
 	s.inOrder("stopping", "newcomer is removed", "draining", "drained: no connection is left")
 	s.nothingLeft()
 }
@@ -105,6 +113,9 @@ func TestRule8StopDuringTheUsersCheck(t *testing.T) {
 	s.nothingLeft()
 }
 
+// A newcomer in init has taken its parent's admin, and the request that drains a
+// parent without one has new connections refused at once (fact 6). What has a
+// connection ends whole.
 func TestRule8StopBeforeTheNewcomerIsLive(t *testing.T) {
 	s := newStage(t)
 	s.start("--drain-time", "30s", "--parent-shutdown-time", "60s")
@@ -113,9 +124,19 @@ func TestRule8StopBeforeTheNewcomerIsLive(t *testing.T) {
 	s.write("v2")
 	s.await("epoch 1 to start", inState(1, "starting"))
 	s.until("epoch 1 to be in init", func() bool { return asked.Load() > 0 })
+	held := s.stream()
 	s.signal(syscall.SIGTERM)
-	s.unharmed()
+	report := s.load.Stop()
+	s.flows(held)
+	held.conn.Close()
 	s.exit(0)
+	refused := 0
+	for _, k := range report.Kinds {
+		refused += k.Refused
+	}
+	if report.OK() == 0 || report.Failures() > refused {
+		s.Errorf("%d failures, %d of them new connections refused\n%s", report.Failures(), refused, report.Table())
+	}
 	s.inOrder("stopping", "newcomer is removed", "draining", "drained: no connection is left")
 	s.nothingLeft()
 }

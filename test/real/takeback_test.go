@@ -20,7 +20,7 @@ import (
 // rush is a few hundred new connections a second, kept ones, and streams that
 // end within the drain time.
 func rush(t load.Target) load.Plan {
-	plan := load.Plan{Target: t, StreamDuration: 400 * time.Millisecond, Kinds: []load.KindPlan{
+	plan := load.Plan{Target: t, StreamDuration: 400 * time.Millisecond, Timeout: slowMachine, Kinds: []load.KindPlan{
 		{Kind: load.New, Rate: 200}, {Kind: load.New, TLS: true, Rate: 40},
 	}}
 	for _, tls := range []bool{false, true} {
@@ -30,7 +30,7 @@ func rush(t load.Target) load.Plan {
 			load.KindPlan{Kind: load.H2Stream, TLS: tls, Rate: 6}, load.KindPlan{Kind: load.GRPC, TLS: tls, Rate: 6},
 			load.KindPlan{Kind: load.TCP, TLS: tls, Rate: 15}, load.KindPlan{Kind: load.TCPHold, TLS: tls, Rate: 4})
 	}
-	return plan
+	return scaled(plan)
 }
 
 func TestRule7TenNewcomersTakenBackLiveUnderLoad(t *testing.T) {
@@ -52,24 +52,34 @@ func TestRule7OlderEnvoysTakenBackLiveUnderLoad(t *testing.T) {
 // the connections, and then hands over.
 func takenBackLive(s *stage, times int) {
 	verify, gate := s.withheld()
-	s.start("--verify-command", verify, "--handoff-deadline", "1s", "--drain-time", "1s", "--watch-config=false")
+	s.start("--verify-command", verify, "--handoff-deadline", "1500ms", "--drain-time", "1s", "--watch-config=false")
 	s.write("v2")
 	s.loadWith(rush(s.Target()))
-	for n := 1; n <= times; n++ {
-		s.hup()
-		s.until(fmt.Sprintf("taken back %d times", n), func() bool { return s.run.Logged("the serving epoch goes on") == n })
+	live := 0
+	for range times {
+		code, out := s.proxyctl("reload", "--wait")
+		if code == 0 || !strings.Contains(out, "handoff deadline") {
+			s.Fatalf("exit code %d: %s", code, out)
+		}
+		if strings.Contains(out, "LIVE, but not verified") {
+			live++
+		}
 	}
-	if st := s.status(); !failed(1, "LIVE, but not verified", "verify")(st) || st.Serving != 0 {
-		s.Errorf("%+v", st)
+	s.await("epoch 0 to serve as before", node.Serves(0))
+	if live == 0 {
+		s.Errorf("none of %d newcomers was LIVE in time: is this machine too busy?", times)
 	}
 	s.touch(gate)
-	s.hup()
-	s.await("epoch 1 to serve", node.Serves(1))
-	s.await("epoch 0 to end", node.Alone(1))
+	s.until("a clean handoff", func() bool { // in time: the deadline is short for a busy machine
+		code, _ := s.proxyctl("reload", "--wait")
+		return code == 0
+	})
+	s.await("epoch 0 to end", func(st node.Status) bool { return st.Of(0) == nil })
 	report := s.unharmed()
 	if n := report.Epochs(); n["v1"] == 0 || n["v2"] == 0 {
 		s.Errorf("both should have answered: %v", n)
 	}
+	s.Logf("%d of %d newcomers were LIVE", live, times)
 	s.stop()
 }
 

@@ -52,8 +52,9 @@ func TestThreeHangupsASecondApartUnderLongStreams(t *testing.T) {
 	s.longStreams(15 * time.Second)
 	beat := time.NewTicker(time.Second)
 	defer beat.Stop()
-	for range 3 {
+	for epoch := range 3 {
 		<-beat.C
+		s.await("the handoff before", node.Serves(epoch)) // a busy machine's takes longer
 		s.hup()
 	}
 	st := s.await("the third to wait for a generation", func(st node.Status) bool {

@@ -12,15 +12,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
 	"syscall"
 
 	"aether.internal/test/node"
 )
-
-// Envoy asks the kernel for SIGTERM when the thread that forked it dies
-// (fact 3); the same is asked of our supervisors, so ours stays.
-func init() { runtime.LockOSThread() }
 
 type options struct {
 	handoffs int

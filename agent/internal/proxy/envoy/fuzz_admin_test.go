@@ -34,7 +34,9 @@ func fuzzAnswers[T any](f *testing.F, read func(context.Context, *session) (T, e
 	}
 	f.Fuzz(func(t *testing.T, data []byte, cut uint16) {
 		data = bytes.TrimSpace(data)
+		before := allocated()
 		got, err := read(t.Context(), canned{data}.session())
+		checkAllocated(t, before, len(data))
 		var nothing T
 		if err != nil {
 			if !reflect.DeepEqual(got, nothing) {

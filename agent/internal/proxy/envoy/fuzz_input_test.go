@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"runtime/metrics"
 	"slices"
 	"strings"
 	"testing"
@@ -45,7 +46,9 @@ func FuzzBootstrap(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		ours := bytes.Clone(data)
+		before := allocated()
 		b, err := ParseBootstrap(ours)
+		checkAllocated(t, before, len(data))
 		for i := range ours {
 			ours[i] = 'x' // the result holds on to nothing of it
 		}
@@ -61,6 +64,23 @@ func FuzzBootstrap(f *testing.F) {
 		checkBootstrap(t, b)
 		sameAsYAML(t, data, b)
 	})
+}
+
+// allocated is how many bytes this process has allocated so far.
+func allocated() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// checkAllocated: what reading costs grows with what is read and not with what
+// it could be made to mean. A YAML node is 200 bytes of memory for two of text,
+// and the megabytes are for whatever else goes on in the process.
+func checkAllocated(t *testing.T, before uint64, size int) {
+	t.Helper()
+	if cost := allocated() - before; cost > 8<<20+4<<10*uint64(size) {
+		t.Errorf("%d bytes cost %d of memory", size, cost)
+	}
 }
 
 func checkBootstrap(t *testing.T, b Bootstrap) {

@@ -9,7 +9,7 @@ import (
 
 const (
 	guardPeriod = 10 * time.Second // a look costs us 0.5 ms, all in all, and Envoy 0.1 ms
-	guardTime   = 5 * time.Second // of one answer; Envoy's stats flush may block it for 0.5 s (fact 25)
+	guardTime   = 5 * time.Second  // of one answer; Envoy's stats flush may block it for 0.5 s (fact 25)
 )
 
 // guard watches the serving epoch's admin over a kept connection: it need not
