@@ -98,7 +98,7 @@ func TestLastSecond(t *testing.T) {
 func TestSummary(t *testing.T) {
 	r := report.Run{
 		Began:    noon,
-		Load:     load.Report{Start: noon.Add(time.Second), Errors: []load.Error{{Kind: "new", Offset: 4 * time.Second, Heading: "reset", Message: "by peer"}}, Kinds: []load.KindReport{{Kind: "new", Started: 1200, OK: 1199, Failed: 1, Retried: 2, Overrun: 3, P99: 5 * time.Millisecond, Max: 30 * time.Millisecond}}},
+		Load:     load.Report{Start: noon.Add(time.Second), Errors: []load.Error{{Kind: "new", TLS: true, Epoch: "v1", Offset: 4 * time.Second, Heading: "reset", Message: "by peer"}}, Kinds: []load.KindReport{{Kind: "new", Started: 1200, OK: 1199, Failed: 1, Retried: 2, Overrun: 3, P99: 5 * time.Millisecond, Max: 30 * time.Millisecond}}},
 		Handoffs: []report.Handoff{{From: -1, To: 0, Live: time.Second}, {From: 0, To: 1, Prepare: 90e6, Live: 50e6, Verify: 2e6}},
 		Lanes: []report.Lane{
 			{Epoch: 0, Tag: "v1", Version: "1.39.3", Phases: []report.Phase{{Name: "serving", To: 4e9}, {Name: "draining", From: 4e9, To: 7e9}}},
@@ -109,7 +109,7 @@ func TestSummary(t *testing.T) {
 	for _, want := range []string{
 		"Dropped: 1 of 1,200 operations failed in 1 hot restart.",
 		"1,200: 1 failed, 2 sent again as HTTP permits; this machine was too slow to start 3 more\n",
-		"failed at 5.00 s: new, TLS false: reset: by peer\n",
+		"failed at 5.00 s, new with TLS, answered by v1: reset: by peer\n",
 		"1: 142 ms at best, 142 ms median, 142 ms at worst, from the change",
 		"2: an input for epoch 2 was refused (validate), epoch 2 was started and taken back",
 		"2, at most 2 alive at once",

@@ -24,7 +24,7 @@ func summary(r report.Run) string {
 	out.WriteString("\n" + table(r))
 	const some = 5
 	for _, e := range r.Load.Errors[:min(some, len(r.Load.Errors))] {
-		fmt.Fprintf(&out, "failed at %s: %s, TLS %t: %s: %s\n", r.At(e), e.Kind, e.TLS, e.Heading, e.Message)
+		fmt.Fprintf(&out, "failed %s\n", r.Failure(e))
 	}
 	return out.String()
 }

@@ -150,12 +150,7 @@ func (c *scene) respawned(dead int) {
 }
 
 func killedAfterCommit(c *scene) {
-	c.begin()
-	held := c.stream() // keeps the parent
-	c.hup()
-	c.await("epoch 1 to serve", node.Serves(1))
-	before := c.load.Snapshot().OK()
-	c.until("the load to move on", func() bool { return c.load.Snapshot().OK() > before+100 })
+	held := c.draining()
 	c.respawned(c.shoot(1, syscall.SIGKILL))
 	c.flows(held)
 	held.conn.Close()

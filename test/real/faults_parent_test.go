@@ -129,21 +129,21 @@ func parentKilledAtCommit(c *scene) {
 	c.over()
 }
 
-// draining hands over to epoch 1 and waits until nothing but one stream is
-// epoch 0's.
-func (c *scene) draining() *stream {
+// draining hands over to epoch 1 before the load begins, so that nothing but one
+// stream is epoch 0's.
+func (c *scene) draining(args ...string) *stream {
 	c.Helper()
+	c.raise(args...)
+	c.await("epoch 0 to serve", node.Serves(0))
 	held := c.stream()
 	c.hup()
-	c.await("epoch 0 to keep one stream", func(st node.Status) bool {
-		e := st.Of(0)
-		return st.Serving == 1 && e != nil && e.State == "draining" && e.Connections == 1
-	})
+	c.await("epoch 0 to drain", func(st node.Status) bool { return node.Serves(1)(st) && inState(0, "draining")(st) })
+	c.loadWith(c.plan())
+	c.until("the load to run", func() bool { return c.load.Snapshot().OK() > 100 })
 	return held
 }
 
 func parentKilledDraining(c *scene) {
-	c.begin()
 	held := c.draining()
 	c.shoot(0, syscall.SIGKILL)
 	c.await("epoch 1 alone", node.Alone(1))
@@ -201,7 +201,6 @@ func parentStoppedAndKilled(c *scene) {
 
 // parentStoppedDraining: the newcomer asks for the parent's stats every 5 s.
 func parentStoppedDraining(c *scene) {
-	c.begin()
 	held := c.draining()
 	parent := c.status().Of(0).PID
 	c.kill(parent, syscall.SIGSTOP)
@@ -244,7 +243,6 @@ func newestAlone(c *scene) {
 }
 
 func crashLoop(c *scene) {
-	c.begin()
 	c.draining()
 	for range 3 {
 		c.respawned(c.shoot(1, syscall.SIGKILL))

@@ -23,14 +23,14 @@ func resourceFaults() []fault {
 	rows := slices.Concat(
 		fault{name: "the next bootstrap needs more open files than the hard limit has", play: tooFewFiles, said: []string{refusedIt, "check the limit of open files", "listeners and 2 workers need at least 508 open files, and the limit is 400"}}.by(shared),
 		fault{name: "a soft limit of 256 open files, a hard one of 4,096, and 500 kept connections", play: fiveHundredKept}.by(shared),
-		fault{name: "a bootstrap of 5,000 clusters: the admin is dark", play: largeBootstrap, said: []string{"epoch serves"}}.by(shared),
+		fault{name: "a bootstrap of 3,000 clusters: the admin is dark", play: largeBootstrap, said: []string{"epoch serves"}}.by(shared),
 		fault{name: "a bootstrap of 1,000 listeners: 2,000 requests between the epochs", play: manyListeners, said: []string{"epoch serves"}}.by(shared, plain),
 		fault{name: "memory runs out, the newcomer not yet committed", needs: memoryLimits, args: []string{"--validate=never"}, play: memoryForOne, said: []string{`"msg":"memory"`, takenBack, "signal 9 (SIGKILL)"}, unsaid: []string{crashed}}.by(shared, own),
 		fault{name: "memory runs out in the validator", needs: memoryLimits, play: memoryForNoValidator, said: []string{`"msg":"memory"`, refusedIt, "the validator could not run", "signal 9 (SIGKILL)"}, unsaid: []string{crashed}}.by(shared),
 		fault{name: "memory runs out while the parent drains", needs: memoryLimits, play: memoryForNoParent, said: []string{"old epoch has ended", "signal 9 (SIGKILL)"}, unsaid: []string{crashed}}.by(shared),
 		fault{name: "no inotify instance is left", needs: userNamespaces, play: noInotify, args: []string{"--watch-config=true"}, said: []string{unread, "epoch serves"}}.by(shared),
-		fault{name: "/dev/shm is full at the start", needs: asRoot, play: shmTooSmall, said: []string{"/dev/shm is full"}, ends: 6}.by(shared),
-		fault{name: "/dev/shm gets full while it serves", needs: asRoot, play: shmFull}.by(shared),
+		fault{name: "shared memory is full at the start", needs: asRoot, play: shmTooSmall, said: []string{"/dev/shm is full"}, ends: 6}.by(shared),
+		fault{name: "shared memory gets full while it serves", needs: asRoot, play: shmFull}.by(shared),
 		fault{name: "the shared segment is another user's", needs: asRoot, play: foreignSegment, said: []string{"the shared segment", "belongs to uid"}, ends: 6}.by(shared),
 		fault{name: "the shared segment is another user's, and we are root", needs: asRoot, play: foreignSegmentForRoot}.by(shared),
 		fault{name: "as PID 1, 200 orphans over four handoffs", needs: asRoot, play: orphans, said: []string{"old epoch has ended"}}.by(shared),
@@ -127,7 +127,7 @@ func clusters(n int) string {
 
 // largeBootstrap: ready throughout, though nobody can ask the admin.
 func largeBootstrap(c *scene) {
-	c.writeWith("v1", clusters(5000))
+	c.writeWith("v1", clusters(3000))
 	c.begin()
 	var dark, unready atomic.Int64 // looks
 	stop, stopped := make(chan struct{}), make(chan struct{})
@@ -149,7 +149,7 @@ func largeBootstrap(c *scene) {
 		}
 	}()
 	c.strike()
-	c.writeWith("v2", clusters(5000))
+	c.writeWith("v2", clusters(3000))
 	c.hup()
 	c.await("epoch 1 to serve", node.Serves(1))
 	c.over()
@@ -304,6 +304,9 @@ func (c *scene) newMemory() *memory {
 	m.dir = filepath.Join(root, "aether-test-"+strconv.Itoa(int(c.BaseID)))
 	c.must(os.Mkdir(m.dir, 0o755))
 	c.Cleanup(func() {
+		if c.run != nil {
+			c.run.Kill() // where the test has failed
+		}
 		c.until("the cgroup to be empty", func() bool { return os.Remove(m.dir) == nil || len(exists(m.dir)) == 0 })
 	})
 	c.privateMounts(fmt.Sprintf("echo $$ >%s/cgroup.procs && mount --bind %[1]s %s", m.dir, root))
@@ -334,18 +337,19 @@ func (m *memory) used() int64 {
 const (
 	mebibyte = 1 << 20
 	plenty   = 8 << 30
-	manyMB   = 3000 // clusters that make an Envoy large
+	many     = 1500 // clusters that make an Envoy large
 )
 
-// tight leaves a serving epoch half of what another one would need.
+// tight leaves so little that whoever runs beside the serving epoch is much
+// smaller than that when memory runs out.
 func (m *memory) tight() {
 	used := m.used()
-	m.set(used + used/3 + 16*mebibyte)
+	m.set(used + used/8 + 16*mebibyte)
 }
 
 func memoryForOne(c *scene) {
 	m := c.newMemory()
-	c.writeWith("v1", clusters(manyMB))
+	c.writeWith("v1", clusters(many))
 	c.begin()
 	m.tight()
 	c.strike()
@@ -356,7 +360,7 @@ func memoryForOne(c *scene) {
 
 func memoryForNoValidator(c *scene) {
 	m := c.newMemory()
-	c.writeWith("v1", clusters(manyMB))
+	c.writeWith("v1", clusters(many))
 	c.begin()
 	m.tight()
 	c.strike()
@@ -370,8 +374,7 @@ func memoryForNoValidator(c *scene) {
 // be killed for it.
 func memoryForNoParent(c *scene) {
 	m := c.newMemory()
-	c.writeWith("v1", clusters(manyMB))
-	c.begin()
+	c.writeWith("v1", clusters(many))
 	held := c.draining()
 	m.set(m.used() + 64*mebibyte)
 	c.strike()

@@ -141,7 +141,7 @@ func (s *stage) udpFlows(port, n int) *udpFlows {
 	return f
 }
 
-// flow counts a datagram as lost when its answer isn't there 200 ms later.
+// flow counts a datagram as lost when its answer isn't there a second later.
 func (f *udpFlows) flow(i int, c net.Conn) {
 	pause := time.NewTicker(10 * time.Millisecond)
 	defer pause.Stop()
@@ -152,7 +152,7 @@ func (f *udpFlows) flow(i int, c net.Conn) {
 			return
 		}
 		f.sent[i].Add(1)
-		_ = c.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+		_ = c.SetReadDeadline(time.Now().Add(time.Second))
 		for {
 			got, err := c.Read(buf)
 			if errors.Is(err, net.ErrClosed) {

@@ -1,13 +1,21 @@
 package main
 
-import "aether.internal/test/load"
+import (
+	"time"
+
+	"aether.internal/test/load"
+)
+
+// timeout of an operation: on a busy machine answers take seconds, and what is
+// judged is whether they come.
+const timeout = 30 * time.Second
 
 // plan is every kind of traffic, rate operations a second in all. Each kept
 // connection is used several times a second: Envoy tells a connection to close
 // only when it answers on it (fact 14), and a parent that waits for that keeps
 // the next handoff waiting.
 func plan(target load.Target, rate float64) load.Plan {
-	p := load.Plan{Target: target, StreamDuration: streams}
+	p := load.Plan{Target: target, StreamDuration: streams, Timeout: timeout}
 	for _, k := range []struct {
 		kind  string
 		tls   bool

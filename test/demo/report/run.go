@@ -166,8 +166,17 @@ func (x Refusal) What() string {
 	return fmt.Sprintf("an input for epoch %d was refused (%s)", x.Epoch, x.Step)
 }
 
-// At is when an operation failed.
-func (r Run) At(e load.Error) string { return Short(r.Load.Start.Sub(r.Began) + e.Offset) }
+// Failure tells one failed operation: when, what, and of which bootstrap.
+func (r Run) Failure(e load.Error) string {
+	text := "at " + Short(r.Load.Start.Sub(r.Began)+e.Offset) + ", " + e.Kind
+	if e.TLS {
+		text += " with TLS"
+	}
+	if e.Epoch != "" {
+		text += ", answered by " + e.Epoch
+	}
+	return text + ": " + e.Heading + ": " + e.Message
+}
 
 // P99 is the 99th percentile of the fastest and of the slowest kind.
 func (r Run) P99() (low, high time.Duration) {

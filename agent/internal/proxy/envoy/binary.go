@@ -182,6 +182,8 @@ func (b *Binary) ask(ctx context.Context, flag string) (string, error) {
 	return text, err
 }
 
+// spec is a run beside the Envoy that serves. It may need as much memory, and
+// must be the one to go (fact 26).
 func (b *Binary) spec(args ...string) process.Spec {
-	return process.Spec{Path: b.Path, Exe: b.File, Args: args}
+	return process.Spec{Path: b.Path, Exe: b.File, Args: args, Expendable: true}
 }

@@ -72,7 +72,13 @@ func FuzzServerInfo(f *testing.F) {
 }
 
 func FuzzListeners(f *testing.F) {
-	read := func(ctx context.Context, s *session) ([]Listener, error) { return s.listeners(ctx) }
+	read := func(ctx context.Context, s *session) ([]Listener, error) {
+		listeners, err := s.listeners(ctx)
+		if err != nil {
+			return nil, err // what was read until then is the callers' to drop
+		}
+		return listeners, nil
+	}
 	check := func(t *testing.T, listeners []Listener) {
 		for _, l := range listeners {
 			checkListener(t, l)

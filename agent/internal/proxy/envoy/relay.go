@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -23,6 +24,7 @@ type Relay struct {
 
 	commands chan relayInput
 	done     chan struct{}
+	passed   atomic.Int64 // when a request was last passed, Unix ns
 }
 
 // RelayOptions say where a relay stands and what it tells.
@@ -173,7 +175,11 @@ func (r *Relay) emit(o relayOutput) error {
 	if data == nil {
 		return nil
 	}
-	r.conn.SetWriteDeadline(time.Now().Add(time.Second))
+	now := time.Now()
+	if to == r.toParent {
+		r.passed.Store(now.UnixNano())
+	}
+	r.conn.SetWriteDeadline(now.Add(time.Second))
 	_, err := r.conn.WriteToUnix(data, to)
 	switch {
 	case err == nil || errors.Is(err, net.ErrClosed):

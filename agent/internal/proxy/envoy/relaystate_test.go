@@ -49,7 +49,12 @@ func TestRelayState(t *testing.T) {
 			{asked(DrainListeners), sends(passes(DrainListeners))},
 		}},
 		"with UDP Envoy's own timer ends the parent": {state: relayState{passTerminate: true}, steps: []relayStep{
+			{committed, nothingSent},
 			{asked(Terminate), sends(passes(Terminate))},
+		}},
+		"but never one that serves: the timer runs on while a newcomer is taken back": {state: relayState{passTerminate: true}, steps: []relayStep{
+			{asked(DrainListeners), nothingSent},
+			{asked(Terminate), nothingSent},
 		}},
 		"the parent keeps its admin": {state: relayState{answerAdmin: true}, steps: []relayStep{
 			{asked(ShutdownAdmin), sends(answers(ShutdownAdmin))},

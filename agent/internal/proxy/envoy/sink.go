@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"time"
 )
 
 // Sink takes, at a dead newcomer's name, what its parent still sends there. A
@@ -61,3 +62,6 @@ func (s *Sink) Close() {
 
 // AllRead tells whether the parent has read all that was passed to it.
 func (r *Relay) AllRead() bool { return r.allRead() }
+
+// LastPassed is when a request was last passed to the parent.
+func (r *Relay) LastPassed() time.Time { return time.Unix(0, r.passed.Load()) }

@@ -70,7 +70,8 @@ func (sh *shell) launch(a Launch) {
 }
 
 func (sh *shell) start(c, parent *child, before *remains, first time.Time) *Refusal {
-	if err := sh.makeWay(c, before); err != nil {
+	waits := func() { sh.tell(c, Unverified{c.epoch, []string{unread}}) }
+	if err := sh.makeWay(c.ctx, before, waits); err != nil {
 		return &Refusal{Step: "prepare the seat", Text: err.Error(), Code: ExitUnexpected}
 	}
 	c.want = sh.askParent(c, parent)

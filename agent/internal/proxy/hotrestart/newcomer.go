@@ -153,7 +153,7 @@ func (t *turn) removed(e Removed) {
 	if t.serving() != nil {
 		t.Code, t.Reason = 0, "" // nothing was lost
 		t.log(slog.LevelInfo, "the serving epoch goes on", "epoch", t.serving().Epoch)
-		if e.TookAdmin || t.Heal != nil {
+		if t.Stage == Running && (e.TookAdmin || t.Heal != nil) {
 			t.adminLost()
 		}
 		return

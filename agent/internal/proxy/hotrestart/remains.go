@@ -60,19 +60,21 @@ func (sh *shell) inPlaceOf(epoch int) *remains {
 
 // makeWay ends what remains at a newcomer's seat, once the parent has read what
 // the dead one asked: its answers would be taken for the newcomer's. A parent
-// that reads nothing is stopped, and would keep the newcomer waiting as well.
-func (sh *shell) makeWay(c *child, r *remains) error {
-	switch {
-	case r == nil:
+// that reads nothing until ctx ends is stopped, and would keep the newcomer
+// waiting as well. waits is called when it takes longer.
+func (sh *shell) makeWay(ctx context.Context, r *remains, waits func()) error {
+	if r == nil {
 		return nil
-	case r.allRead():
-	case sh.awaitRead(c, r):
-	default:
-		back := func(sh *shell) { sh.remains[r.epoch] = r }
-		if sh.ask(context.WithoutCancel(sh.ctx), back) != nil {
-			sh.end(r) // the supervisor has ended
+	}
+	if !r.allAnswered() {
+		waits()
+		if !r.awaitRead(ctx) {
+			back := func(sh *shell) { sh.remains[r.epoch] = r }
+			if sh.ask(context.WithoutCancel(sh.ctx), back) != nil {
+				sh.end(r) // the supervisor has ended
+			}
+			return errors.New(unread)
 		}
-		return errors.New(unread)
 	}
 	sh.end(r)
 	return nil
@@ -80,20 +82,31 @@ func (sh *shell) makeWay(c *child, r *remains) error {
 
 const unread = "the serving epoch has not read what an earlier newcomer asked it: is it stopped?"
 
+const (
+	// answering is what an answer takes once its request was read; it takes more
+	// only with very many stats.
+	answering = 100 * time.Millisecond
+	// sendRetry is the pause of an Envoy whose answer found nobody behind the
+	// name, as between a newcomer's death and its sink (fact 4): one second.
+	sendRetry = 1200 * time.Millisecond
+)
+
 // allRead: in plain mode there is no relay and nobody knows.
 func (r *remains) allRead() bool { return r.relay == nil || r.relay.AllRead() }
 
-// answering is what an answer takes once its request was read; it takes more
-// only with very many stats.
-const answering = 100 * time.Millisecond
+// allAnswered: what was read is answered, too. A request that was passed just
+// before the newcomer died may be read, and its answer under way: a newcomer
+// that gives way 10 s after its start dies at its second stats flush.
+func (r *remains) allAnswered() bool {
+	return r.allRead() && (r.relay == nil || time.Since(r.relay.LastPassed()) > answering)
+}
 
-func (sh *shell) awaitRead(c *child, r *remains) bool {
-	sh.tell(c, Unverified{c.epoch, []string{unread}})
+func (r *remains) awaitRead(ctx context.Context) bool {
 	for b := (backoff{5 * time.Millisecond, answering}); !r.allRead(); {
-		if !b.wait(c.ctx) {
+		if !b.wait(ctx) {
 			return false
 		}
 	}
-	last := backoff{answering, answering}
-	return last.wait(c.ctx)
+	last := backoff{sendRetry, sendRetry}
+	return last.wait(ctx)
 }

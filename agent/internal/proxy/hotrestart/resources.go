@@ -113,8 +113,11 @@ func residentBytes(root string, pid int) uint64 {
 
 // victim is how much more likely than we the kernel should end an epoch when
 // memory runs out: before the commit the newcomer, after it the draining parent
-// (fact 26). Of two equals it ends the bigger, the one that serves.
-const victim = 500
+// (fact 26). Of two equals it ends the bigger, the one that serves. A score is
+// worth thousandths of the limit: with 500 a newcomer that has less than a
+// third of what the serving epoch has, when memory runs out, is still the
+// smaller one, and the serving epoch was killed.
+const victim = 1000
 
 // setVictim marks an epoch for the kernel, or takes the mark away. Raising is
 // allowed to everybody, and so is going back to where it was.

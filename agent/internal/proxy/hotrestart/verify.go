@@ -179,7 +179,7 @@ func (sh *shell) userCheck(c *child) error {
 	ctx, cancel := context.WithTimeout(c.ctx, userCheckTime)
 	defer cancel()
 	status, err := process.Run(ctx, process.Spec{
-		Path: words[0], Args: words[1:], Stdout: os.Stderr, Stderr: os.Stderr,
+		Path: words[0], Args: words[1:], Stdout: os.Stderr, Stderr: os.Stderr, Expendable: true,
 		Env: append(os.Environ(), "AETHER_EPOCH="+strconv.Itoa(c.epoch), "AETHER_ADMIN="+c.admin.Address().String()),
 	})
 	switch {

@@ -38,13 +38,27 @@ func (sh *shell) guard(c *child) {
 	})
 }
 
-// askStats asks an epoch's main thread by the hot-restart socket → Asked.
+// askStats asks an epoch's main thread by the hot-restart socket → Asked. What
+// remains of a dead newcomer has the name for the answer, and makes way.
 func (sh *shell) askStats(c *child) {
+	before := sh.inPlaceOf(c.epoch + 1)
 	sh.background(func() {
+		if err := sh.makeWayToAsk(c, before); err != nil {
+			sh.log.Debug("hot-restart socket", "epoch", c.epoch, "error", err)
+			sh.post(Asked{Epoch: c.epoch})
+			return
+		}
 		err := envoy.AskStats(c.ctx, sh.dirs.Socket(c.epoch, "parent", c.epoch), sh.dirs.Socket(c.epoch, "child", c.epoch+1), guardTime)
 		if err != nil {
 			sh.log.Debug("hot-restart socket", "epoch", c.epoch, "error", err)
 		}
 		sh.post(Asked{Epoch: c.epoch, Answers: err == nil})
 	})
+}
+
+// makeWayToAsk gives an epoch guardTime to read what a dead newcomer asked it.
+func (sh *shell) makeWayToAsk(c *child, r *remains) error {
+	ctx, cancel := context.WithTimeout(c.ctx, guardTime)
+	defer cancel()
+	return sh.makeWay(ctx, r, func() {})
 }

@@ -118,9 +118,18 @@ func (f *forker) start(s Spec) (*Process, error) {
 	if err != nil {
 		return nil, &os.PathError{Op: "fork/exec", Path: s.Path, Err: err}
 	}
+	if s.Expendable {
+		expend(pid)
+	}
 	p := &Process{pid: pid, done: make(chan struct{})}
 	f.children[pid] = p
 	return p, nil
+}
+
+// expend gives a child the highest out-of-memory score, which everybody may
+// raise. Where that can't be written the kernel chooses by size.
+func expend(pid int) {
+	_ = os.WriteFile("/proc/"+strconv.Itoa(pid)+"/oom_score_adj", []byte("1000"), 0)
 }
 
 // outOfTheWay duplicates exe above every descriptor that syscall.ForkExec may

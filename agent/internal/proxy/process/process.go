@@ -26,6 +26,9 @@ type Spec struct {
 	Env  []string // nil means our own environment
 	Dir  string
 
+	// Expendable: when memory runs out the kernel ends it before anybody else.
+	Expendable bool
+
 	Stdout, Stderr *os.File   // nil means /dev/null; stdin always is
 	Inherit        []*os.File // descriptors 3, 4, … of the child
 }

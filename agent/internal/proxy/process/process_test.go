@@ -174,3 +174,19 @@ func TestStartErrorNamesThePath(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Fact 26: of two equals the kernel would end the bigger, the one that serves.
+func TestTheKernelIsToldWhoIsExpendable(t *testing.T) {
+	for _, expendable := range []bool{false, true} {
+		spec := sh("sleep 60")
+		spec.Expendable = expendable
+		out := output(t, spec, func(p *Process) string {
+			score, _ := os.ReadFile("/proc/" + strconv.Itoa(p.Pid()) + "/oom_score_adj")
+			return strings.TrimSpace(string(score))
+		})
+		own, _ := os.ReadFile("/proc/self/oom_score_adj")
+		if want := map[bool]string{false: strings.TrimSpace(string(own)), true: "1000"}[expendable]; out.seen != want {
+			t.Errorf("expendable %t: score %s, want %s", expendable, out.seen, want)
+		}
+	}
+}
