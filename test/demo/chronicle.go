@@ -16,6 +16,7 @@ const (
 	saysRefused   = "restart refused"
 	saysTakenBack = "newcomer is taken back"
 	saysUnchanged = "no restart"
+	saysEnded     = "old epoch has ended"
 )
 
 // chronicle makes the epochs' lives out of what was seen of them.
@@ -145,19 +146,31 @@ func (c *chronicle) lanes(began time.Time, lines []node.Line, tags map[string]st
 	return lanes
 }
 
-// refine moves the beginning of serving, and the end of the parent's, to
-// where the log has them.
+// refine moves the beginning of serving, the end of the parent's, and the end
+// of draining to where the log has them.
 func (c *chronicle) refine(lines []node.Line) {
 	for _, line := range lines {
-		if line.Source != "" || line.Message != saysServes {
+		if line.Source != "" || !line.Time.Before(c.last.at) {
 			continue
 		}
 		for _, l := range c.lives {
-			if line.Time.Before(c.last.at) {
+			switch line.Message {
+			case saysServes:
 				l.begin("serving", line.Epoch, line.Time)
 				l.begin("draining", line.Epoch-1, line.Time)
+			case saysEnded:
+				l.ended(line.Epoch, line.Time)
 			}
 		}
+	}
+}
+
+// ended lets a life end earlier than a glance saw it.
+func (l *life) ended(epoch int, at time.Time) {
+	last := &l.phases[len(l.phases)-1]
+	drained := last.name == "draining" || last.name == "ending"
+	if l.epoch == epoch && l.over && drained && at.After(last.from) && at.Before(last.to) {
+		last.to = at
 	}
 }
 

@@ -77,6 +77,15 @@ func TestLanes(t *testing.T) {
 			lines: []node.Line{{Message: saysServes, Epoch: 1, Time: noon.Add(140 * time.Millisecond)}},
 			want:  "0: serving 0–140, draining 140–300 | 1: starting 100–140, serving 140–300",
 		},
+		"the log knows the end": {
+			seen: []string{"0/1:draining 1/2:serving", "0/1:draining 1/2:serving", "1/2:serving", "1/2:serving"},
+			lines: []node.Line{
+				{Message: saysEnded, Epoch: 0, Time: noon.Add(130 * time.Millisecond)},
+				{Message: saysEnded, Epoch: 0, Time: noon.Add(240 * time.Millisecond)}, // seen to have ended by then
+				{Message: saysEnded, Epoch: 1, Time: noon.Add(150 * time.Millisecond)}, // it serves
+			},
+			want: "0: draining 0–130 | 1: serving 0–300",
+		},
 		"a log that can't be right": {
 			seen: []string{"0/1:serving", "0/1:serving 1/2:starting", "0/1:draining 1/2:serving", "1/2:serving"},
 			lines: []node.Line{

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -87,10 +88,15 @@ func (d demo) conclude(screen *screen, r report.Run) int {
 		return exitDropped
 	}
 	screen.say("report   %s\nlog      %s", d.report, d.log())
-	if r.Failed() {
-		return exitDropped
+	if !r.Failed() {
+		return exitOK
 	}
-	return exitOK
+	if load, ok := lastMinute(); ok {
+		if note := overload(load, runtime.NumCPU()); note != "" {
+			screen.say("%s", note)
+		}
+	}
+	return exitDropped
 }
 
 // prepare gets the Envoys, builds the agent and furnishes the stage.
@@ -100,7 +106,11 @@ func (d demo) prepare(ctx context.Context, screen *screen) (*stage, error) {
 			return nil, errors.New("the agent can't be built, because there is no go on PATH: install Go 1.26 or newer, or name a built agent with AGENT")
 		}
 	}
-	screen.say("getting Envoy %s and %s (the first time it downloads about 70 MB)", older, fetch.Default)
+	newer := fetch.Default
+	if os.Getenv("ENVOY") != "" {
+		newer = "the one that ENVOY names"
+	}
+	screen.say("getting Envoy %s and %s (the first time it downloads about 70 MB)", older, newer)
 	envoys, err := chooser{fetch.Path, identify}.choose(ctx)
 	if err != nil {
 		return nil, err

@@ -47,12 +47,28 @@ func memory() string {
 }
 
 func loadAverage() string {
-	data, _ := os.ReadFile("/proc/loadavg")
-	words := strings.Fields(string(data))
-	if len(words) == 0 {
+	load, ok := lastMinute()
+	if !ok {
 		return "not known"
 	}
-	return words[0] + " in the last minute"
+	return fmt.Sprintf("%.1f in the last minute", load)
+}
+
+func lastMinute() (float64, bool) {
+	data, _ := os.ReadFile("/proc/loadavg")
+	var load float64
+	n, _ := fmt.Sscan(string(data), &load)
+	return load, n == 1
+}
+
+// overload says so when so many want to run that a load of a fixed rate can't
+// be had: what fails then fails without a hot restart as well. Empty otherwise.
+func overload(load float64, cores int) string {
+	const eachCore = 5
+	if load < float64(eachCore*cores) {
+		return ""
+	}
+	return fmt.Sprintf("This machine is overloaded (%.0f want to run on %d cores): what failed may have failed for that alone.", load, cores)
 }
 
 // field is the first "name : value" of a /proc file.

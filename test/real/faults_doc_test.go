@@ -239,11 +239,11 @@ func (m measured) clientsCell() string {
 	if m.Operations == 0 {
 		text = "there are none yet"
 	}
-	if m.Harm != "" {
+	if m.Harm != "" && m.Failed > 0 {
 		text += ": " + m.Harm
 	}
 	if gap := time.Duration(m.GapMS) * time.Millisecond; gap >= 200*time.Millisecond {
-		text += fmt.Sprintf("; at most %s without an answer", gap.Round(100*time.Millisecond))
+		text += fmt.Sprintf("; at most %.1f s without an answer", gap.Seconds())
 	}
 	if m.Note != "" {
 		text += "; " + m.Note

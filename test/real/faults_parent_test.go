@@ -239,6 +239,7 @@ func newestAlone(c *scene) {
 		}
 	})
 	c.begin()
+	c.until("the load to run", func() bool { return c.load.Snapshot().OK() > 100 })
 	c.shoot(0, syscall.SIGKILL)
 }
 

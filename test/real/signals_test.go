@@ -3,6 +3,7 @@ package real
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -48,8 +49,7 @@ func TestFact22LogReopenReachesADrainingEpoch(t *testing.T) {
 	log := filepath.Join(s.Dir, "access.log")
 	s.writeWithAccessLog("v1", log)
 	s.start("--parent-shutdown-time", "60s", "--", "--file-flush-interval-msec", "50")
-	old := s.keptClient()
-	old.get(s, "/before")
+	old := s.heldRequest("/before")
 	s.writeWithAccessLog("v2", log)
 	s.await("epoch 1 to serve", node.Serves(1))
 	s.contains(log, "v1 /before")
@@ -59,11 +59,9 @@ func TestFact22LogReopenReachesADrainingEpoch(t *testing.T) {
 	}
 	s.signal(syscall.SIGUSR1)
 	s.until("the log file to be there again", func() bool { return len(exists(log)) > 0 })
-	old.hold(s) // answered by epoch 0, whose log it goes to
-	s.contains(log, "v1 /stream")
-	old.CloseIdleConnections()
-	old.get(s, "/after") // on a new connection, to epoch 1
-	old.CloseIdleConnections()
+	old.finish(s) // answered by epoch 0, whose log it goes to
+	s.contains(log, "v1 /echo")
+	s.get(&http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}, "/after")
 	s.contains(log, "v2 /after")
 	s.stop()
 	s.nothingLeft()
@@ -114,42 +112,55 @@ func (s *stage) contains(path, text string) {
 	})
 }
 
-// keptClient keeps one connection to one epoch.
-type keptClient struct {
-	http.Client
-	base string
-	open *http.Response
+// heldRequest is a POST whose body ends when the test says so.
+type heldRequest struct {
+	body *io.PipeWriter
+	done chan error
 }
 
-// keptClient has a stream open, so that its epoch can't become idle.
-func (s *stage) keptClient() *keptClient {
+// heldRequest asks for something first: the connection it keeps is the serving
+// epoch's by then, and in nobody's accept queue.
+func (s *stage) heldRequest(before string) *heldRequest {
 	s.Helper()
-	c := &keptClient{base: "http://" + s.Target().HTTP}
-	c.Timeout = patience
-	s.Cleanup(c.CloseIdleConnections)
-	var err error
-	if c.open, err = c.Get(c.base + "/stream?ms=2000"); err != nil {
+	client := http.Client{Timeout: 3 * patience, Transport: &http.Transport{MaxConnsPerHost: 1}}
+	s.get(&client, before)
+	read, write := io.Pipe()
+	h := &heldRequest{body: write, done: make(chan error, 1)}
+	go func() { // joined by finish or the cleanup
+		defer client.CloseIdleConnections()
+		resp, err := client.Post("http://"+s.Target().HTTP+"/echo", "text/plain", read)
+		if err == nil {
+			_, err = io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+		}
+		h.done <- err
+		close(h.done)
+	}()
+	s.Cleanup(func() { write.Close(); <-h.done })
+	if _, err := io.WriteString(write, "begun"); err != nil {
 		s.Fatal(err)
 	}
-	s.Cleanup(func() { c.open.Body.Close() })
-	return c
+	return h
 }
 
-func (c *keptClient) get(s *stage, path string) {
+// finish ends the body and wants the whole answer.
+func (h *heldRequest) finish(s *stage) {
 	s.Helper()
-	resp, err := c.Get(c.base + path)
+	h.body.Close()
+	if err := <-h.done; err != nil {
+		s.Errorf("a request of a draining epoch was cut: %v", err)
+	}
+}
+
+func (s *stage) get(c *http.Client, path string) {
+	s.Helper()
+	resp, err := c.Get("http://" + s.Target().HTTP + path)
+	if err == nil {
+		_, err = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+	}
 	if err != nil {
 		s.Fatal(err)
-	}
-	resp.Body.Close()
-}
-
-// hold reads the open stream to its end, which is when it is logged.
-func (c *keptClient) hold(s *stage) {
-	s.Helper()
-	var body bytes.Buffer
-	if _, err := body.ReadFrom(c.open.Body); err != nil {
-		s.Errorf("the stream of a draining epoch was cut: %v", err)
 	}
 }
 

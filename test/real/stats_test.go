@@ -33,7 +33,7 @@ func TestFact10StatsTravelFromTheParent(t *testing.T) {
 	}
 	streams := []*stream{s.stream(), s.stream(), s.stream()}
 	s.loadWith(load.Plan{Target: s.Target(), Kinds: []load.KindPlan{{Kind: load.New, Rate: rate}}})
-	s.until("a few flushes", func() bool { return s.stats()[statRequests] > 2*rate })
+	s.until("a few flushes", func() bool { return s.stats()[statRequests] > 6*rate })
 	s.hup()
 	before := s.lastOf(1)
 	s.await("epoch 1 to serve", node.Serves(1))
@@ -52,8 +52,9 @@ func TestFact10StatsTravelFromTheParent(t *testing.T) {
 	after := s.settled(statRequests, flush)
 	residual := total - before[statRequests] - after
 	t.Logf("%d requests: %d counted by the parent when last asked, %d by its child; residual %d", total, before[statRequests], after, residual)
-	// One flush, and as much again for timers that are late on a busy machine.
-	if most := int64(2 * rate * flush / time.Second); max(residual, -residual) > most {
+	// One flush; thrice that for timers that are late on a busy machine. Had all
+	// travelled that the parent ever counted, it would be six.
+	if most := int64(3 * rate * flush / time.Second); max(residual, -residual) > most {
 		t.Errorf("residual %d, want at most %d", residual, most)
 	}
 	if after >= total {

@@ -66,7 +66,7 @@ func inState(epoch int, state string) func(node.Status) bool {
 
 // tag is the x-epoch header of an answer on a fresh connection.
 func (s *stage) tag() string {
-	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := http.Client{Timeout: patience / 2, Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Get("http://" + s.Target().HTTP + "/")
 	if err != nil {
 		return err.Error()

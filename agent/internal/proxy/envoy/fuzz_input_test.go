@@ -200,11 +200,11 @@ func FuzzTelling(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stderr []byte) {
 		text := telling(stderr)
 		if len(text) > tellingAll || !utf8.ValidString(text) {
-			t.Errorf("%d bytes, %q", len(text), text)
+			t.Errorf("%d bytes, %.200q", len(text), text)
 		}
 		for line := range strings.Lines(text) {
 			if len(line) > tellingLine+8 || strings.TrimSpace(line) == "" {
-				t.Errorf("a line of %d bytes: %q", len(line), line)
+				t.Errorf("a line of %d bytes: %.200q", len(line), line)
 			}
 			if strings.Contains(line, `: {"`) || strings.Contains(line, debugMark) {
 				t.Errorf("a dump is told: %q", line)

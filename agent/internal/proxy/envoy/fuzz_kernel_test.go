@@ -62,21 +62,21 @@ func FuzzSocketTable(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "tcp")
 	f.Fuzz(func(t *testing.T, table []byte, port uint16) {
 		wantNil(t, os.WriteFile(path, table, 0o600))
-		found, none := map[string]bool{}, map[string]bool{}
-		_ = connectionsIn(path, map[int]bool{int(port): true}, found)
-		if found["0"] {
+		found, none := map[string]finding{}, map[string]finding{}
+		_ = socketsIn(path, map[int]bool{int(port): true}, found)
+		if found["0"] != unknown {
 			t.Error("what no process holds is somebody's connection")
 		}
 		if len(found) > bytes.Count(table, []byte("\n"))+1 {
-			t.Errorf("%d connections in %d bytes", len(found), len(table))
+			t.Errorf("%d sockets in %d bytes", len(found), len(table))
 		}
 		for inode := range found {
 			if !bytes.Contains(table, []byte(inode)) {
 				t.Errorf("inode %q is made up", inode)
 			}
 		}
-		if _ = connectionsIn(path, nil, none); len(none) > 0 {
-			t.Errorf("connections at no port: %v", none)
+		if _ = socketsIn(path, nil, none); len(none) > 0 {
+			t.Errorf("sockets at no port: %v", none)
 		}
 	})
 }

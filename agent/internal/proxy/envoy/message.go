@@ -44,6 +44,32 @@ func ParseRequest(datagram []byte) Request {
 	return UnknownRequest
 }
 
+// sound tells whether a datagram is one whole request of a kind that we know:
+// each length is that of what follows.
+func sound(datagram []byte) bool {
+	if ParseRequest(datagram) == UnknownRequest || binary.BigEndian.Uint64(datagram) != uint64(len(datagram)-frameHeader) {
+		return false
+	}
+	kind, ok := field(datagram[frameHeader:])
+	if !ok {
+		return false
+	}
+	_, ok = field(kind)
+	return ok
+}
+
+// field is the content of a message that is one length-delimited field.
+func field(message []byte) ([]byte, bool) {
+	if len(message) < 2 {
+		return nil, false
+	}
+	size, n := binary.Uvarint(message[1:])
+	if n <= 0 || size != uint64(len(message)-1-n) {
+		return nil, false
+	}
+	return message[1+n:], true
+}
+
 // frame puts the length in front of a message.
 func frame(message ...byte) []byte {
 	return append(binary.BigEndian.AppendUint64(nil, uint64(len(message))), message...)

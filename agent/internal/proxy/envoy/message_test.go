@@ -9,7 +9,7 @@ import (
 
 // What Envoy 1.40.0 was seen to send (fact 28).
 var datagrams = map[Request]string{
-	PassListenSocket: "000000000000001a 0a18 0a16 0a14 7463703a2f2f3132372e302e302e313a3830383080",
+	PassListenSocket: "000000000000001a 0a18 0a16 0a14 7463703a2f2f3132372e302e302e313a38303830",
 	ShutdownAdmin:    "0000000000000004 0a02 1200",
 	StatsRequest:     "0000000000000004 0a02 1a00",
 	DrainListeners:   "0000000000000004 0a02 2200",
@@ -54,6 +54,31 @@ func TestAnythingElseIsUnknown(t *testing.T) {
 	} {
 		if got := ParseRequest(datagram(t, text)); got != UnknownRequest {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// A parent aborts for what isn't whole, so that mustn't get past the relay.
+func TestARequestIsSoundAsAWholeOnly(t *testing.T) {
+	for _, text := range datagrams {
+		d := datagram(t, text)
+		if !sound(d) {
+			t.Errorf("%s is not sound", text)
+		}
+		for n := range d {
+			if sound(d[:n]) {
+				t.Errorf("%x is sound, the beginning of %x", d[:n], d)
+			}
+		}
+		for name, bad := range map[string][]byte{
+			"more behind it":      append(bytes.Clone(d), 0),
+			"two in one":          append(bytes.Clone(d), d...),
+			"a field behind it":   frame(append(bytes.Clone(d[frameHeader:]), 0x18, 1)...),
+			"an inner length off": append(bytes.Clone(d[:frameHeader+3]), append([]byte{d[frameHeader+3] + 1}, d[frameHeader+4:]...)...),
+		} {
+			if sound(bad) {
+				t.Errorf("%s: %x is sound", name, bad)
+			}
 		}
 	}
 }

@@ -115,7 +115,9 @@ func (r *Relay) serve() {
 			r.opts.Log.Warn("relay: receive failed", "error", err)
 			return
 		default:
-			state = r.decide(state, r.arrived(bytes.Clone(buf[:n]), seen))
+			if in, ok := r.arrived(bytes.Clone(buf[:n]), seen); ok {
+				state = r.decide(state, in)
+			}
 		}
 		for len(r.commands) > 0 {
 			state = r.decide(state, <-r.commands)
@@ -136,16 +138,25 @@ func (r *Relay) lookAgainIn(pause time.Duration) {
 	}
 }
 
-// arrived turns a datagram into an input; seen remembers what was told.
-func (r *Relay) arrived(d []byte, seen map[Request]bool) relayInput {
+// arrived turns a datagram into an input; seen remembers what was told. What is
+// no request goes no further: a parent aborts for it ("received a brokenly tiny
+// message fragment"), and that is the epoch that serves.
+func (r *Relay) arrived(d []byte, seen map[Request]bool) (relayInput, bool) {
 	if bytes.Equal(d, takenMark) {
-		return relayInput{taken: true}
+		return relayInput{taken: true}, true
 	}
-	if k := ParseRequest(d); !seen[k] {
-		seen[k] = true
+	k, first := ParseRequest(d), false
+	first, seen[k] = !seen[k], true
+	if !sound(d) {
+		if first {
+			r.opts.Log.Warn("relay: dropped a datagram that is no request", "bytes", len(d))
+		}
+		return relayInput{}, false
+	}
+	if first {
 		r.opts.Seen(k)
 	}
-	return relayInput{datagram: d}
+	return relayInput{datagram: d}, true
 }
 
 // decide lets the state decide and carries it out.
@@ -184,8 +195,11 @@ func (r *Relay) emit(o relayOutput) error {
 	switch {
 	case err == nil || errors.Is(err, net.ErrClosed):
 		return nil
-	case to == r.toParent && (errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT)):
-		return errParentGone
+	case errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT):
+		if to == r.toParent {
+			return errParentGone
+		}
+		return nil // the newcomer is dead as well; whoever reaps it tells of it
 	}
 	r.opts.Log.Warn("relay: send failed", "to", to.Name, "request", ParseRequest(data).String(), "error", err)
 	return nil

@@ -32,6 +32,7 @@ type relayState struct {
 	committed     bool
 	gone          bool
 	held          []byte  // a drain_listeners that waits for the commit
+	ended         []byte  // a terminate that waits for it
 	last          Request // the newest request that was passed and expects an answer
 	begun         bool    // the beginning of an answer is out
 }
@@ -55,10 +56,14 @@ func (s relayState) request(d []byte, kind Request) (relayState, []relayOutput) 
 		// Until the newcomer is verified both epochs accept on the same sockets.
 		s.held = d
 		return s, nil
-	case kind == Terminate && !(s.passTerminate && s.committed):
-		// A parent's end is ours: Envoy's timer would cut its streams (rule 6). And
-		// the timer of a newcomer that is being taken back would end the epoch that
-		// serves: it runs from LIVE, and its connections are waited for (rule 7).
+	case kind == Terminate && !s.passTerminate:
+		// A parent's end is ours: Envoy's timer would cut its streams (rule 6).
+		return s, nil
+	case kind == Terminate && !s.committed:
+		// The timer runs from LIVE, and goes on while a newcomer is taken back and
+		// its connections are waited for (rule 7): it would end who serves. If the
+		// commit comes after all, nobody else ends this parent.
+		s.ended = d
 		return s, nil
 	case s.begun && expectsAnswer(kind): // so the one before it was answered
 		s.begun = false
@@ -73,12 +78,14 @@ func (s relayState) request(d []byte, kind Request) (relayState, []relayOutput) 
 }
 
 func (s relayState) commit() (relayState, []relayOutput) {
-	held := s.held
-	s.committed, s.held = true, nil
-	if held == nil || s.gone {
-		return s, nil
+	var outs []relayOutput
+	for _, d := range [][]byte{s.held, s.ended} {
+		if d != nil && !s.gone {
+			outs = append(outs, relayOutput{pass: d})
+		}
 	}
-	return s, []relayOutput{{pass: held}}
+	s.committed, s.held, s.ended = true, nil, nil
+	return s, outs
 }
 
 // parentGone begins an answer. The newest request may be outstanding, and then

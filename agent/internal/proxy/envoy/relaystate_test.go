@@ -55,6 +55,8 @@ func TestRelayState(t *testing.T) {
 		"but never one that serves: the timer runs on while a newcomer is taken back": {state: relayState{passTerminate: true}, steps: []relayStep{
 			{asked(DrainListeners), nothingSent},
 			{asked(Terminate), nothingSent},
+			{committed, sends(passes(DrainListeners), passes(Terminate))},
+			{committed, nothingSent},
 		}},
 		"the parent keeps its admin": {state: relayState{answerAdmin: true}, steps: []relayStep{
 			{asked(ShutdownAdmin), sends(answers(ShutdownAdmin))},

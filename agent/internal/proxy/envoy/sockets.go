@@ -39,8 +39,9 @@ const (
 	connection finding = -1
 	unknown    finding = 0
 	// missed once: a table that changes while it's read may leave a line out.
-	missed finding = 1
-	other  finding = 2
+	missed   finding = 1
+	other    finding = 2
+	listener finding = 3 // at one of the ports
 )
 
 // NewSockets counts those whose local port is in ports.
@@ -60,6 +61,17 @@ func (s *Sockets) Count() (int, error) {
 		return 0, fmt.Errorf("open sockets: %w", err)
 	}
 	return n, nil
+}
+
+// Listening tells whether the process had a listening socket at one of the
+// ports at the last look: then it may have accepted since.
+func (s *Sockets) Listening() bool {
+	for _, f := range s.before {
+		if f == listener {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *Sockets) count() (int, error) {
@@ -89,11 +101,16 @@ func (s *Sockets) proc(path string) string {
 // countUnseen is for an Envoy with file capabilities, whose descriptors only
 // root may see: where nobody at all has a connection, it has none.
 func (s *Sockets) countUnseen(reason error) (int, error) {
-	all, err := s.connections()
-	if err == nil && len(all) > 0 {
-		err = reason
+	all, err := s.atPorts()
+	if err != nil {
+		return 0, err
 	}
-	return 0, err
+	for _, f := range all {
+		if f == connection {
+			return 0, reason
+		}
+	}
+	return 0, nil
 }
 
 // recognize finds out what each socket is, by descriptor name and inode, and
@@ -116,15 +133,15 @@ func (s *Sockets) recognize(sockets map[string]string) error {
 	if !open {
 		return nil
 	}
-	connections, err := s.connections()
+	found, err := s.atPorts()
 	if err != nil {
 		return err
 	}
 	for inode, f := range now {
 		switch {
 		case f != unknown && f != missed:
-		case connections[inode]:
-			now[inode] = connection
+		case found[inode] != unknown:
+			now[inode] = found[inode]
 		default:
 			now[inode] = f + 1
 		}
@@ -150,11 +167,12 @@ func byProtocol(fd string) (finding, error) {
 	return other, nil
 }
 
-// connections are the inodes of all connections at the ports, whoever's.
-func (s *Sockets) connections() (map[string]bool, error) {
-	inodes := map[string]bool{}
+// atPorts tells of all sockets at the ports, whoever's, by inode, what they are:
+// connection or listener.
+func (s *Sockets) atPorts() (map[string]finding, error) {
+	inodes := map[string]finding{}
 	for _, table := range []string{"net/tcp", "net/tcp6"} {
-		err := connectionsIn(s.proc(table), s.ports, inodes)
+		err := socketsIn(s.proc(table), s.ports, inodes)
 		if err != nil && !(table == "net/tcp6" && errors.Is(err, fs.ErrNotExist)) { // no IPv6 here
 			return nil, err
 		}
@@ -162,8 +180,8 @@ func (s *Sockets) connections() (map[string]bool, error) {
 	return inodes, nil
 }
 
-// connectionsIn collects the inodes of connections at the ports.
-func connectionsIn(table string, ports map[int]bool, inodes map[string]bool) error {
+// socketsIn collects the inodes of connections and listeners at the ports.
+func socketsIn(table string, ports map[int]bool, inodes map[string]finding) error {
 	file, err := os.Open(table)
 	if err != nil {
 		return err
@@ -176,7 +194,7 @@ func connectionsIn(table string, ports map[int]bool, inodes map[string]bool) err
 		local, rest := column(lines.Bytes(), 1)
 		state, rest := column(rest, 1)
 		colon := bytes.LastIndexByte(local, ':')
-		if string(state) == listen || colon < 0 {
+		if colon < 0 {
 			continue
 		}
 		port, err := strconv.ParseUint(string(local[colon+1:]), 16, 16)
@@ -184,8 +202,13 @@ func connectionsIn(table string, ports map[int]bool, inodes map[string]bool) err
 			continue
 		}
 		// 0: not accepted yet, or the kernel's alone (TIME_WAIT and its like).
-		if inode, _ := column(rest, 5); string(inode) != "0" {
-			inodes[string(inode)] = true
+		inode, _ := column(rest, 5)
+		switch {
+		case string(inode) == "0":
+		case string(state) == listen:
+			inodes[string(inode)] = listener
+		default:
+			inodes[string(inode)] = connection
 		}
 	}
 	return lines.Err()

@@ -53,6 +53,14 @@ func TestOpenSocketsCountsConnectionsAtThePorts(t *testing.T) {
 			server2.Close()
 			client2.Close()
 			want("both closed, TIME_WAIT left", 0)
+			if !watcher.Listening() {
+				t.Error("it has a listener")
+			}
+			l.Close()
+			want("the listener closed", 0)
+			if watcher.Listening() {
+				t.Error("it has no listener any more")
+			}
 		})
 	}
 }

@@ -161,6 +161,18 @@ func TestRule6InPlainModeAndWithUDPOnlyEnvoyEndsAParent(t *testing.T) {
 	}
 }
 
+// Fact 4: waiting for such a newcomer would be two minutes in which nothing
+// serves.
+func TestPlainModeTakesANewcomerBackWhoseParentHasEnded(t *testing.T) {
+	s := newScript(t).on(Triggered{By: TriggerStart}).good(ModePlain).on(Launched{Epoch: 0}).on(WentLive{0}).on(Verified{0})
+	s.on(Triggered{By: TriggerSignal}).good(ModePlain).on(Launched{Epoch: 1})
+	s.on(Exited{Epoch: 0, Status: "signal 9", Code: 137}).does(Withdraw{}, TakeBack{Epoch: 1, Hasty: true})
+	s.on(Removed{Epoch: 1})
+	if s.state.Stage != Done || s.state.Code != 137 {
+		t.Errorf("stage %v, code %d", s.state.Stage, s.state.Code)
+	}
+}
+
 func TestPlainModeCommitsItselfWhenLive(t *testing.T) {
 	s := newScript(t).on(Triggered{By: TriggerStart}).good(ModePlain).on(Launched{Epoch: 0}).on(WentLive{0})
 	s.doesNo(Publish{}) // the first epoch has nobody to take over from: verified as ever

@@ -29,7 +29,7 @@ func (sh *shell) count(c *child) {
 			if err != nil && sh.cfg.AdminPerEpoch { // a shared one answers for the successor
 				n, err = c.admin.Connections(c.ctx)
 			}
-			if err != nil {
+			if err != nil || n == 0 && k.listening() {
 				n = unknown
 			}
 			sh.tell(c, Counted{c.epoch, n})
@@ -40,6 +40,11 @@ func (sh *shell) count(c *child) {
 		}
 	})
 }
+
+// listening: it has not closed its listeners, because its main thread is busy or
+// stopped, or its drain has only just been passed. It may accept at any moment,
+// and would be ended with that connection.
+func (k *counter) listening() bool { return k.sockets != nil && k.sockets.Listening() }
 
 // counter counts the connections of one epoch's listeners, look by look.
 type counter struct {

@@ -187,6 +187,9 @@ func (sh *shell) openBinary(ctx context.Context, last *envoy.Binary) (*envoy.Bin
 	if err != nil {
 		return nil, err
 	}
+	if last != nil && b.Hash == last.Hash { // moved or touched: it has answered before
+		b.Version, b.HotRestartVersion = last.Version, last.HotRestartVersion
+	}
 	if err := b.Probe(ctx); err != nil {
 		b.Close()
 		return nil, err

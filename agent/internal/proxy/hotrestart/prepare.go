@@ -44,7 +44,10 @@ func (t *turn) read() {
 	t.act(Read{ID: t.NextID, Want: t.Reading.Want, First: !t.Served})
 }
 
-func (t *turn) old(g *Generation) bool { return !t.at.Before(g.LaunchedAt.Add(t.Limits.GiveWay)) }
+func (t *turn) old(g *Generation) bool {
+	at := t.givesWay(g)
+	return !at.IsZero() && !t.at.Before(at)
+}
 
 func (t *turn) prepared(e Prepared) {
 	if t.Reading == nil || t.Reading.ID != e.ID {

@@ -99,8 +99,9 @@ func (t *turn) gone(epoch int) {
 
 // crashed: the newest committed epoch ended by itself, so nothing serves. The
 // marker goes first. A newcomer that has a relay may still become serving,
-// because the relay answers for the dead parent (fact 4). Else a parent that
-// still drains makes the same number possible again.
+// because the relay answers for the dead parent (fact 4); one that has none is
+// taken back. Else a parent that still drains makes the same number possible
+// again.
 func (t *turn) crashed(g *Generation, e Exited) {
 	t.act(Withdraw{}, Measure{"child_exits", 1, "crash"})
 	text := fmt.Sprintf("epoch %d ended by itself: %s", g.Epoch, e.Status)
@@ -112,9 +113,13 @@ func (t *turn) crashed(g *Generation, e Exited) {
 		return
 	}
 	t.Code, t.Reason = cmp.Or(e.Code, ExitNewest), text
-	if n := t.newcomer(); n != nil && n.uncommitted() && n.Input.Mode != ModePlain {
+	switch n := t.newcomer(); {
+	case n == nil || !n.uncommitted():
+		t.respawn()
+	case n.Input.Mode == ModePlain: // it can't: Envoy aborts (fact 4), or waits for ever
+		t.takeBack(n, "start", "its parent has ended, and without a relay nobody answers in its place")
+		t.act(TakeBack{Epoch: n.Epoch, Hasty: true}) // nothing serves meanwhile
+	default:
 		t.log(slog.LevelWarn, "the newcomer goes on without its parent", "epoch", n.Epoch)
-		return
 	}
-	t.respawn()
 }

@@ -12,7 +12,8 @@ import (
 // that was stopped or busy answers it later, and aborts if nobody has its name.
 type remains struct {
 	*child
-	sink *envoy.Sink
+	sink  *envoy.Sink
+	doubt time.Time // until then an answer may still come that was begun before it was buried
 }
 
 // bury takes a dead child's relay and names away, at once or, if a parent lives
@@ -29,7 +30,11 @@ func (sh *shell) bury(c *child) {
 		sh.tearDown(c)
 		return
 	}
-	sh.remains[c.epoch] = &remains{c, sink}
+	r := &remains{child: c, sink: sink}
+	if !r.quiet() {
+		r.doubt = time.Now().Add(sendRetry)
+	}
+	sh.remains[c.epoch] = r
 }
 
 // buryChildrenOf: a dead parent answers nobody.
@@ -66,7 +71,7 @@ func (sh *shell) makeWay(ctx context.Context, r *remains, waits func()) error {
 	if r == nil {
 		return nil
 	}
-	if !r.allAnswered() {
+	if !r.allRead() || time.Now().Before(r.doubt) {
 		waits()
 		if !r.awaitRead(ctx) {
 			back := func(sh *shell) { sh.remains[r.epoch] = r }
@@ -94,10 +99,9 @@ const (
 // allRead: in plain mode there is no relay and nobody knows.
 func (r *remains) allRead() bool { return r.relay == nil || r.relay.AllRead() }
 
-// allAnswered: what was read is answered, too. A request that was passed just
-// before the newcomer died may be read, and its answer under way: a newcomer
-// that gives way 10 s after its start dies at its second stats flush.
-func (r *remains) allAnswered() bool {
+// quiet: what was passed is not only read but answered. A newcomer that gives way
+// 10 s after its start dies at its second stats flush.
+func (r *remains) quiet() bool {
 	return r.allRead() && (r.relay == nil || time.Since(r.relay.LastPassed()) > answering)
 }
 
@@ -107,6 +111,6 @@ func (r *remains) awaitRead(ctx context.Context) bool {
 			return false
 		}
 	}
-	last := backoff{sendRetry, sendRetry}
+	last := backoff{pause: max(answering, time.Until(r.doubt))}
 	return last.wait(ctx)
 }

@@ -20,7 +20,7 @@ func (s State) Wake() time.Time {
 			sooner(g.SilentFrom.Add(s.Limits.Silent))
 		}
 		if g.uncommitted() && (s.Wanted != nil && s.Reading == nil || s.Ready != nil) {
-			sooner(g.LaunchedAt.Add(s.Limits.GiveWay))
+			sooner(s.givesWay(g))
 		}
 	}
 	if s.healable() {
@@ -30,6 +30,16 @@ func (s State) Wake() time.Time {
 		sooner(s.StopBy)
 	}
 	return wake
+}
+
+// givesWay is when an uncommitted newcomer may be taken back for a newer input;
+// zero means never. A plain one with a parent commits itself the moment it is
+// LIVE, which is seen only later: taken back then, it would leave nobody.
+func (s *State) givesWay(g *Generation) time.Time {
+	if g.Input.Mode == ModePlain && s.heir() != nil {
+		return time.Time{}
+	}
+	return g.LaunchedAt.Add(s.Limits.GiveWay)
 }
 
 // counts tells whether g's deadline means anything now. A draining epoch's
