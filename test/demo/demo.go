@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
@@ -91,10 +90,8 @@ func (d demo) conclude(screen *screen, r report.Run) int {
 	if !r.Failed() {
 		return exitOK
 	}
-	if load, ok := lastMinute(); ok {
-		if note := overload(load, runtime.NumCPU()); note != "" {
-			screen.say("%s", note)
-		}
+	if note := busy(); note != "" {
+		screen.say("%s; what failed may have failed for that alone", note)
 	}
 	return exitDropped
 }

@@ -24,13 +24,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// lightly is the demo's load at a third of its rate and with short streams:
-// what these tests judge is the demo.
+// lightly is little load with short streams: what these tests judge is the demo.
 func lightly(t load.Target) load.Plan {
-	p := plan(t)
-	for i := range p.Kinds {
-		p.Kinds[i].Rate /= 3
-	}
+	p := lighter(t)
 	p.StreamDuration = 500 * time.Millisecond
 	return p
 }

@@ -61,14 +61,17 @@ func lastMinute() (float64, bool) {
 	return load, n == 1
 }
 
-// overload says so when so many want to run that a load of a fixed rate can't
-// be had: what fails then fails without a hot restart as well. Empty otherwise.
-func overload(load float64, cores int) string {
-	const eachCore = 5
-	if load < float64(eachCore*cores) {
+// overloaded tells whether so many want to run that a load of a fixed rate
+// can't be had: operations pile up and fail, hot restart or not.
+func overloaded(load float64, cores int) bool { return load >= float64(5*cores) }
+
+// busy is overloaded, now and here, in words; empty when it isn't.
+func busy() string {
+	load, ok := lastMinute()
+	if !ok || !overloaded(load, runtime.NumCPU()) {
 		return ""
 	}
-	return fmt.Sprintf("This machine is overloaded (%.0f want to run on %d cores): what failed may have failed for that alone.", load, cores)
+	return fmt.Sprintf("this machine is overloaded: %.0f want to run on %d cores", load, runtime.NumCPU())
 }
 
 // field is the first "name : value" of a /proc file.

@@ -3,14 +3,23 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"aether.internal/test/load"
 )
 
-func TestOverload(t *testing.T) {
-	if got := overload(9.9, 2); got != "" {
-		t.Errorf("%q", got)
+func TestOverloaded(t *testing.T) {
+	if overloaded(9.9, 2) || !overloaded(10, 2) {
+		t.Error("want five for each core")
 	}
-	if got := overload(33.2, 2); !strings.Contains(got, "33 want to run on 2 cores") {
-		t.Errorf("%q", got)
+}
+
+func TestLighterIsAThird(t *testing.T) {
+	target := load.Target{HTTP: "h:1", TLS: "t:2"}
+	full, light := plan(target), lighter(target)
+	for i, k := range full.Kinds {
+		if got := light.Kinds[i]; got.Kind != k.Kind || got.Rate != k.Rate/3 {
+			t.Errorf("%+v of %+v", got, k)
+		}
 	}
 }
 

@@ -39,7 +39,12 @@ func command() int {
 	// SIGPIPE, a write to it ends a Go program.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	defer node.RemoveAgent()
-	return demo{out: os.Stdout, report: *path, plan: plan, story: story, pace: time.Second}.run(ctx)
+	d := demo{out: os.Stdout, report: *path, plan: plan, story: story, pace: time.Second}
+	if note := busy(); note != "" {
+		fmt.Printf("%s, so it gets a third of the load\n", note)
+		d.plan = lighter
+	}
+	return d.run(ctx)
 }
 
 // width of a point of the timeline: enough operations for a percentile.
@@ -50,5 +55,14 @@ const width = 200 * time.Millisecond
 func plan(t load.Target) load.Plan {
 	p := load.DefaultPlan(t)
 	p.StreamDuration, p.Bucket, p.Timeout = 3*time.Second, width, 20*time.Second
+	return p
+}
+
+// lighter is a third of the plan, for a machine that has other things to do.
+func lighter(t load.Target) load.Plan {
+	p := plan(t)
+	for i := range p.Kinds {
+		p.Kinds[i].Rate /= 3
+	}
 	return p
 }

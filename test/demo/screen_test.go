@@ -11,7 +11,7 @@ import (
 	"aether.internal/test/node"
 )
 
-func busy(at time.Time) sight {
+func busySight(at time.Time) sight {
 	return sight{at: at, rate: 331.7, done: 10, status: node.Status{Serving: 4, Epochs: []node.Epoch{
 		{Epoch: 2, State: "draining", Connections: 9}, {Epoch: 3, State: "draining"}, {Epoch: 4, State: "serving", Connections: 40},
 	}}}
@@ -25,7 +25,7 @@ func TestPlainScreen(t *testing.T) {
 	s.step(3, 13, "Change it.")
 	s.progress(sight{at: noon}, time.Second) // no load yet: nothing to tell
 	for i := range 60 {                      // six seconds
-		s.progress(busy(noon.Add(time.Duration(i)*100*time.Millisecond)), 12300*time.Millisecond)
+		s.progress(busySight(noon.Add(time.Duration(i)*100*time.Millisecond)), 12300*time.Millisecond)
 	}
 	s.outcome(report.Step{Outcome: "epoch 1 serves", Took: 142 * time.Millisecond})
 	s.outcome(report.Step{Outcome: "disk full", Failed: true})
@@ -38,9 +38,9 @@ func TestPlainScreen(t *testing.T) {
 func TestTerminalHasOneLivingLine(t *testing.T) {
 	var out bytes.Buffer
 	s := &screen{out: &out, width: func() int { return 60 }}
-	s.progress(busy(noon), 12300*time.Millisecond)
-	s.progress(busy(noon.Add(50*time.Millisecond)), 12300*time.Millisecond) // too soon
-	s.progress(busy(noon.Add(100*time.Millisecond)), 12300*time.Millisecond)
+	s.progress(busySight(noon), 12300*time.Millisecond)
+	s.progress(busySight(noon.Add(50*time.Millisecond)), 12300*time.Millisecond) // too soon
+	s.progress(busySight(noon.Add(100*time.Millisecond)), 12300*time.Millisecond)
 	s.say("done")
 	s.say("more")
 	line := "\r\x1b[2K" + ("       " + busyLine)[:59]

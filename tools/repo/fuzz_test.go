@@ -4,9 +4,11 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -45,6 +47,34 @@ func TestFuzzTakesPatterns(t *testing.T) {
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "no target is called so") {
 		t.Errorf("nothing to do is a success: %v, %s", err, out)
+	}
+}
+
+// The go command says "context deadline exceeded" and fails when its own time is
+// over at a bad moment; that must hide no failure.
+func TestFuzzTellsFailuresFromTheEndOfItsTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		told   string
+		exit   int
+		passed bool
+	}{
+		"passed":            {"PASS", 0, true},
+		"its time was over": {"--- FAIL: FuzzRelay (45.14s)\n    context deadline exceeded\nFAIL", 1, true},
+		"failed":            {"--- FAIL: FuzzRelay (0s)\n    relay_test.go:12: no\n    Failing input written to testdata/fuzz/FuzzRelay/1", 1, false},
+		"failed so":         {"--- FAIL: FuzzRelay (0s)\n    relay_test.go:12:\n    context deadline exceeded", 1, false},
+		"didn't build":      {"FAIL x [build failed]", 1, false},
+	} {
+		bin := t.TempDir()
+		// tools/go-toolchain asks for the module, and takes who answers.
+		fake := "#!/bin/sh\n[ $1 = test ] || exit 0\nprintf '%s\\n' '" + c.told + "'\nexit " + strconv.Itoa(c.exit) + "\n"
+		if err := os.WriteFile(filepath.Join(bin, "go"), []byte(fake), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), "tools/fuzz", "^FuzzRelay$")
+		cmd.Dir, cmd.Env = root, append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+		if out, err := cmd.CombinedOutput(); (err == nil) != c.passed || !strings.Contains(string(out), c.told) {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
 	}
 }
 

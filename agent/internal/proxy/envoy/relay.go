@@ -24,7 +24,7 @@ type Relay struct {
 
 	commands chan relayInput
 	done     chan struct{}
-	passed   atomic.Int64 // when a request was last passed, Unix ns
+	passed   atomic.Pointer[time.Time] // when a request was last passed; nil: never
 }
 
 // RelayOptions say where a relay stands and what it tells.
@@ -188,7 +188,7 @@ func (r *Relay) emit(o relayOutput) error {
 	}
 	now := time.Now()
 	if to == r.toParent {
-		r.passed.Store(now.UnixNano())
+		r.passed.Store(&now)
 	}
 	r.conn.SetWriteDeadline(now.Add(time.Second))
 	_, err := r.conn.WriteToUnix(data, to)

@@ -63,5 +63,10 @@ func (s *Sink) Close() {
 // AllRead tells whether the parent has read all that was passed to it.
 func (r *Relay) AllRead() bool { return r.allRead() }
 
-// LastPassed is when a request was last passed to the parent.
-func (r *Relay) LastPassed() time.Time { return time.Unix(0, r.passed.Load()) }
+// LastPassed is when a request was last passed to the parent; zero: never.
+func (r *Relay) LastPassed() time.Time {
+	if at := r.passed.Load(); at != nil {
+		return *at
+	}
+	return time.Time{}
+}

@@ -99,10 +99,11 @@ const (
 // allRead: in plain mode there is no relay and nobody knows.
 func (r *remains) allRead() bool { return r.relay == nil || r.relay.AllRead() }
 
-// quiet: what was passed is not only read but answered. A newcomer that gives way
-// 10 s after its start dies at its second stats flush.
+// quiet: what was passed is not only read but answered, before the newcomer died;
+// its burial comes a moment later. One that gives way 10 s after its start dies
+// at its second stats flush.
 func (r *remains) quiet() bool {
-	return r.allRead() && (r.relay == nil || time.Since(r.relay.LastPassed()) > answering)
+	return r.allRead() && (r.relay == nil || time.Since(r.relay.LastPassed()) > sendRetry)
 }
 
 func (r *remains) awaitRead(ctx context.Context) bool {

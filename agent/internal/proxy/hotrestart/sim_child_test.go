@@ -22,7 +22,8 @@ type simChild struct {
 	tookAdmin    bool
 	removing     bool
 	hasty        bool
-	mayCut       bool // its connections had all the time there was
+	doubt        time.Duration // until then its parent may still answer
+	mayCut       bool          // its connections had all the time there was
 
 	want  bool  // its parent had the dynamic listener
 	known *bool // whether it had it when last asked; nil: never asked
@@ -37,8 +38,11 @@ func (s *simShell) launch(a Launch) {
 	}
 	c := &simChild{epoch: a.Epoch, parent: a.Parent, input: in}
 	parent := s.children[a.Parent]
+	before := s.inPlaceOf(a.Epoch)
 	s.children[a.Epoch] = c
-	s.askParent(c, parent, func() { s.takeSeat(c, s.w.now+time.Second) })
+	s.makeWay(c, before, func() {
+		s.askParent(c, parent, func() { s.takeSeat(c, s.w.now+time.Second) })
+	})
 }
 
 // askParent asks what the newcomer must have. A silent admin leaves what it
@@ -56,14 +60,21 @@ func (s *simShell) askParent(c, parent *simChild, then func()) {
 }
 
 // askAdmin asks whoever answers at a child's admin address; nil: nobody. One
-// that is there but silent takes up the time of a call.
+// that is there but busy may take up the time of a call.
 func (s *simShell) askAdmin(c *simChild, then func(*simEnvoy)) {
-	address := c.input.boot.admin
-	wait := s.w.between(s.rng, time.Millisecond, 10*time.Millisecond)
-	if s.w.kernel.admin(address) == nil && s.w.kernel.silent(address) {
-		wait = 2 * time.Second
+	const call = 2 * time.Second
+	address, until := c.input.boot.admin, s.w.now+call
+	b := simPause{s.w.between(s.rng, time.Millisecond, 10*time.Millisecond), 100 * time.Millisecond}
+	var look func()
+	look = func() {
+		p := s.w.kernel.admin(address)
+		if p == nil && s.w.kernel.silent(address) && s.w.now < until {
+			s.w.ours(b.next(), look)
+			return
+		}
+		then(p)
 	}
-	s.w.ours(wait, func() { then(s.w.kernel.admin(address)) })
+	s.w.ours(b.next(), look)
 }
 
 func (s *simShell) takeSeat(c *simChild, until time.Duration) {
@@ -129,7 +140,7 @@ func (s *simShell) hasLaunched(c *simChild, failed *Refusal) {
 		l.Pid = c.proc.pid
 		s.w.kernel.onExit(c.proc, func() { s.reap(c) })
 	}
-	s.post(l, nil)
+	s.report(c, l, nil)
 	for _, do := range c.whenLaunched {
 		s.w.ours(0, do)
 	}
@@ -138,7 +149,7 @@ func (s *simShell) hasLaunched(c *simChild, failed *Refusal) {
 // reap tells the owner how a child ended.
 func (s *simShell) reap(c *simChild) {
 	c.over = true
-	s.post(Exited{Epoch: c.epoch, Status: s.statuses[c.proc.pid], Code: ExitNewest}, nil)
+	s.report(c, Exited{Epoch: c.epoch, Status: s.statuses[c.proc.pid], Code: ExitNewest}, nil)
 }
 
 // simPause is the pause between two looks.
@@ -156,7 +167,11 @@ func (s *simShell) count(c *simChild) {
 	var look func()
 	look = func() {
 		if !c.over {
-			s.post(Counted{c.epoch, s.kernelCount(c)}, func() { s.w.ours(b.next(), look) })
+			n := s.kernelCount(c)
+			if n == 0 && c.proc.open != 0 {
+				n = unknown // it still listens
+			}
+			s.report(c, Counted{c.epoch, n}, func() { s.w.ours(b.next(), look) })
 		}
 	}
 	s.w.ours(b.next(), look)

@@ -94,8 +94,9 @@ func (u *user) misfortune(d deed, seconds time.Duration) {
 		u.freeze(u.victim(d.arg), 3*seconds)
 	case doPause:
 		w.tell("fault", "the supervisor is stopped for %s", seconds)
-		w.pausedUntil = w.now + seconds
+		w.pausedUntil = max(w.pausedUntil, w.now+seconds)
 		w.rules.excusedTime += seconds
+		w.rules.faults++
 	case doNoFork:
 		w.tell("fault", "the next fork fails")
 		u.noFork = 1
@@ -134,8 +135,11 @@ func (u *user) trigger(t Triggered, what string) {
 func (u *user) reload(force bool, what string) int {
 	u.w.shell.nextWait++
 	waiter := u.w.shell.nextWait
-	u.w.rules.owed[waiter] = true
-	u.trigger(Triggered{By: TriggerReload, Force: force, Waiter: waiter}, what)
+	u.w.tell("user", "%s", what)
+	u.w.ours(0, func() {
+		u.w.rules.owed[waiter] = u.w.shell.state.Stage != Done // else the caller is told so by the shell
+		u.w.shell.step(Triggered{By: TriggerReload, Force: force, Waiter: waiter})
+	})
 	return waiter
 }
 

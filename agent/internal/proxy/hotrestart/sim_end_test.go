@@ -1,6 +1,7 @@
 package hotrestart
 
 import (
+	"slices"
 	"time"
 )
 
@@ -9,17 +10,24 @@ import (
 
 // died is asked as a process ends.
 func (r *rules) died(p *simEnvoy, why cause) {
+	if why == byAbort && r.w.now < r.w.pausedUntil {
+		// Envoy gives up after 10 s: a supervisor that is stopped for longer can't
+		// put a sink in a dead newcomer's place in time.
+		why = byFault
+	}
 	if why == byFault {
 		r.faults++
 	}
 	s := &r.w.shell.state
 	g := s.gen(p.epoch)
 	committed := g != nil && !g.uncommitted() && g.Phase != Removing
-	r.lost = r.lost || committed && (why == byFault || why == byItself)
+	r.lost = r.lost || p.step == stepLive && (why == byFault || why == byItself)
 	switch {
 	case why == byAbort && !r.w.plain:
-		r.broke("rule 6: the relay answers for a dead parent", "epoch %d aborts", p.epoch)
-	case why == byFlag && !r.w.noRepair:
+		r.broke("rule 6: requests and answers find somebody", "epoch %d aborts", p.epoch)
+	case why == byStray && !r.w.plain && (committed || r.faults == 0):
+		r.broke("rule 6: an answer is for the request before it", "epoch %d aborts", p.epoch)
+	case why == byFlag:
 		r.broke("fact 2: the flag is repaired", "epoch %d finds it set", p.epoch)
 	case s.Stage == Running && g != nil:
 		r.diedWhileRunning(p, g, why)
@@ -34,6 +42,8 @@ func (r *rules) died(p *simEnvoy, why cause) {
 func (r *rules) diedWhileRunning(p *simEnvoy, g *Generation, why cause) {
 	ours := why == bySIGTERM || why == bySIGKILL || why == byTerminate
 	switch {
+	case r.pardons[p.pid] != "":
+	case r.w.plain && why == byTerminate: // its child has committed itself, whether we know it or not
 	case g.Phase == Serving && ours:
 		r.broke("rule 1: the serving epoch serves", "epoch %d is ended", p.epoch)
 	case why == byTerminate && g.Input.Mode == ModeRelay && r.successorMode(g) == ModeRelay:
@@ -55,15 +65,18 @@ func (r *rules) mayBeCut(p *simEnvoy, g *Generation, why cause, c connection) bo
 	s := &r.w.shell.state
 	child := r.w.shell.children[p.epoch]
 	switch {
-	case why == byFault, why == byItself, why == byAbort, g == nil:
+	case why == byFault, why == byItself, why == byAbort, why == byStray, g == nil:
 		return true
-	case r.forced[p.pid], child != nil && child.mayCut:
+	case why == byTerminate: // Envoy's own timer; diedWhileRunning says where it may
+		return true
+	case r.pardons[p.pid] != "", child != nil && child.mayCut:
 		return true
 	case g.Phase == Removing:
 		return false
+	case g.Limit && !r.w.clock(r.w.now).Before(g.DrainingFrom.Add(r.w.limits.Parent)):
+		return true
 	case s.Stage == Running:
-		limit := g.DrainingFrom.Add(r.w.limits.Parent)
-		return !g.Limit || !r.w.clock(r.w.now).Before(limit)
+		return !g.Limit // then it is Envoy's own timer
 	case r.stopAsked == 0: // nothing serves any more, and nothing can
 		return true
 	}
@@ -104,6 +117,10 @@ func (r *rules) by(at time.Duration, rule string, done func() bool) {
 	})
 }
 
+// excused: in plain mode nothing stands between Envoy and a process that was hurt,
+// or a supervisor that was stopped while a newcomer committed itself.
+func (r *rules) excused() bool { return r.w.plain && r.faults > 0 }
+
 // ended is asked when the supervisor has come to its end.
 func (r *rules) ended() {
 	s := &r.w.shell.state
@@ -116,7 +133,7 @@ func (r *rules) ended() {
 	switch {
 	case r.stopAsked > 0 && s.Code != ExitOK:
 		r.broke("rule 8: SIGTERM ends in exit 0", "exit code %d: %s", s.Code, s.Reason)
-	case r.stopAsked == 0 && s.Served && !r.lost:
+	case r.stopAsked == 0 && s.Served && !r.lost && !r.excused():
 		r.broke("rule 1: the serving epoch serves", "the supervisor ends although nobody asked: %s", s.Reason)
 	case r.stopAsked == 0 && s.Code == ExitOK:
 		r.broke("always explained", "it ends with 0 although nobody asked")
@@ -130,13 +147,16 @@ func (u *user) settle() {
 	w.clients.rare = true
 	u.ambushes, u.hangs, u.unreadable, u.noFork = nil, 0, 0, 0
 	u.blindUntil, u.checkUntil = 0, 0
-	for _, p := range w.kernel.procs {
+	for _, p := range slices.Clone(w.kernel.procs) { // some may die of what waits for them
 		p.resume()
 	}
 	w.plane.become(planeGood)
 	u.made++
 	good := *u.file
 	good.id, good.flaw, good.slow = u.made, flawNone, 0
+	if w.plain {
+		good.fetch = 0
+	}
 	u.write(&good)
 	u.heals(w.now + w.rules.longest() + mostHeal)
 }
@@ -179,10 +199,10 @@ func (u *user) handsOff(until time.Duration, waiter int) {
 		}
 		u.terminate()
 		return
-	case waiter < 0 || answered:
-		waiter = u.reload(false, "proxyctl reload --wait")
 	case u.w.now > until:
 		r.broke("rule 1: the next handoff is possible", "none was committed by %s", until)
+	case waiter < 0 || answered:
+		waiter = u.reload(false, "proxyctl reload --wait")
 	}
 	u.w.after(time.Second, func() { u.handsOff(until, waiter) })
 }
@@ -201,7 +221,7 @@ func (t *attempts) launch(r *rules, a Launch) {
 	for _, by := range r.w.shell.state.newcomer().Want.Triggers {
 		switch by {
 		case TriggerHeal:
-			if pause := min(firstHeal<<min(t.heals-1, 10), mostHeal); t.heals > 0 && r.w.now-t.healed < pause {
+			if t.heals > 0 && r.w.now-t.healed < min(firstHeal<<min(t.heals, 10), mostHeal) {
 				r.broke("tries are bounded", "heal %d comes %s after the one before", t.heals+1, r.w.now-t.healed)
 			}
 			t.heals, t.healed = t.heals+1, r.w.now

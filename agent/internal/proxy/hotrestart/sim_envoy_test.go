@@ -37,12 +37,15 @@ type simEnvoy struct {
 	born       time.Duration
 
 	alive, stopped bool
+	stuck          bool     // it answers a child that is dead
 	waiting        []func() // whoever waits for its exit
 	step           step
 	parented       bool     // it has a parent and hasn't told it to end
 	hasChild       bool     // a child has asked for its admin
 	todo           []func() // for its main thread, which is stopped or blocked
+	unread         []func() // told when a request is read
 	asking         *question
+	unsent         func()          // what it was about to send when it was stopped
 	answers        []envoy.Request // received and not read
 
 	open      listeners
@@ -64,7 +67,10 @@ func (p *simEnvoy) name() string { return fmt.Sprintf("epoch %d", p.epoch) }
 
 // deaf: its main thread answers nobody. Fact 16: a child of a stopped parent
 // waits for ever and ignores SIGTERM; SIGCONT heals it.
-func (p *simEnvoy) deaf() bool { return p.stopped || p.asking != nil }
+func (p *simEnvoy) deaf() bool { return p.stopped || p.stuck || p.asking != nil }
+
+// busy: its admin, which listens already, answers only once the main loop runs.
+func (p *simEnvoy) busy() bool { return p.deaf() || p.step < stepInit }
 
 // main gives the main thread something to do after a while.
 func (p *simEnvoy) main(after time.Duration, do func()) {
@@ -104,7 +110,7 @@ func (p *simEnvoy) send(r envoy.Request, try int) {
 	switch {
 	case !p.alive:
 	case p.stopped:
-		p.w.after(time.Second, func() { p.send(r, try) })
+		p.unsent = func() { p.send(r, try) }
 	case p.w.kernel.request(p, r):
 		p.sent(try)
 	case try > 10:
@@ -125,6 +131,10 @@ func (p *simEnvoy) sent(try int) {
 	}
 }
 
+// answerBegun is the first part of an answer, from a relay that doesn't know yet
+// whether anybody waits for one.
+const answerBegun envoy.Request = -1
+
 // hear queues an answer.
 func (p *simEnvoy) hear(r envoy.Request) {
 	p.answers = append(p.answers, r)
@@ -134,13 +144,17 @@ func (p *simEnvoy) hear(r envoy.Request) {
 // read takes an answer. One of another kind counts as "no socket" where a
 // socket was asked for; elsewhere Envoy asserts.
 func (p *simEnvoy) read() {
-	if p.asking == nil || p.stopped || len(p.answers) == 0 {
+	if p.asking == nil || p.asking.then == nil || p.stopped || len(p.answers) == 0 {
 		return
 	}
 	q, a := p.asking, p.answers[0]
 	p.answers = p.answers[1:]
+	if a == answerBegun { // the rest follows
+		p.read()
+		return
+	}
 	if a != q.request && q.request != envoy.PassListenSocket {
-		p.die(byAbort, fmt.Sprintf("signal 6 (SIGABRT): asked for %s it was answered %s", q.request, a))
+		p.die(byStray, fmt.Sprintf("signal 6 (SIGABRT): asked for %s it was answered %s", q.request, a))
 		return
 	}
 	p.asking = nil
@@ -157,7 +171,8 @@ const (
 	bySIGTERM                // the supervisor's
 	bySIGKILL                // the supervisor's
 	byTerminate              // its child's request
-	byAbort                  // no parent answered, or with something else
+	byAbort                  // a request or an answer found nobody
+	byStray                  // an answer was meant for another request
 	byFlag                   // the segment still said "initializing"
 )
 
@@ -169,6 +184,9 @@ func (p *simEnvoy) die(why cause, status string) {
 	p.w.rules.died(p, why)
 	p.alive, p.open, p.admin = false, 0, false
 	p.w.shell.statuses[p.pid] = status
+	for _, gone := range p.unread {
+		gone() // with its queue
+	}
 	p.w.kernel.reap(p)
 }
 
@@ -184,7 +202,7 @@ func (p *simEnvoy) signal(s syscall.Signal) {
 		p.main(0, p.terminated)
 	case syscall.SIGUSR1:
 		// Fact 22: TestFact22EarlyLogReopenKillsNoNewcomer.
-		if p.w.now < p.born+80*time.Millisecond {
+		if p.step < stepInit {
 			p.die(bySIGKILL, "signal 10 (SIGUSR1)")
 		}
 	}
@@ -208,6 +226,10 @@ func (p *simEnvoy) resume() {
 	if p.stopped && p.alive {
 		p.stopped = false
 		p.w.tell(p.name(), "goes on (SIGCONT)")
+		if send := p.unsent; send != nil {
+			p.unsent = nil
+			send()
+		}
 		p.read()
 		p.work()
 	}

@@ -21,11 +21,14 @@ type kernel struct {
 	foreign [envoy.Seats]bool // a seat that somebody else holds
 }
 
-// link is where the epoch of one seat finds its parent. A relay stands there, or
-// in plain mode the name leads to the parent's own socket.
+// link is the pair of names between the epoch of one seat and its parent. The
+// requests go to a relay, or in plain mode to the parent's own socket; the
+// answers to the child's own, or to a sink once that one is dead.
 type link struct {
 	parent int
 	relay  *simRelay
+	bound  bool // the child has bound its name
+	sink   bool
 }
 
 // listeners is a set of ports, a bit each.
@@ -60,24 +63,46 @@ func (k *kernel) request(from *simEnvoy, r envoy.Request) bool {
 		l.relay.receive(r)
 		return true
 	}
-	return k.toParent(l.parent, r)
+	return k.toParent(l.parent, r, func() {})
 }
 
-// toParent is a datagram to a parent's own name.
-func (k *kernel) toParent(epoch int, r envoy.Request) bool {
+// toParent is a datagram to a parent's own name; read is called when the parent
+// has read it.
+func (k *kernel) toParent(epoch int, r envoy.Request, read func()) bool {
 	p := k.at(epoch)
 	if p != nil {
-		p.asked(r)
+		p.asked(r, read)
 	}
 	return p != nil
 }
 
-// answer is a datagram to whoever owns the child's name by now.
-func (k *kernel) answer(parent int, r envoy.Request) {
-	child := k.at(parent + 1)
-	if l := k.links[(parent+1)%envoy.Seats]; child != nil && l != nil {
-		child.hear(r)
+// delivery is what becomes of a datagram.
+type delivery int
+
+const (
+	delivered delivery = iota
+	refused            // the name is there, and nobody behind it
+	nameless
+)
+
+// answer is a datagram to whoever has the child's name by now.
+func (k *kernel) answer(parent int, r envoy.Request) delivery {
+	l := k.links[(parent+1)%envoy.Seats]
+	switch {
+	case l == nil || l.parent != parent:
+		return nameless
+	case l.sink:
+		return delivered
 	}
+	child := k.at(parent + 1)
+	switch {
+	case !l.bound:
+		return nameless
+	case child == nil:
+		return refused
+	}
+	child.hear(r)
+	return delivered
 }
 
 // admin is who answers at an address. A parent that has closed its admin
@@ -85,7 +110,7 @@ func (k *kernel) answer(parent int, r envoy.Request) {
 // Fact 6: TestFact6TheParentLosesASharedAdminWhenItsChildStarts.
 func (k *kernel) admin(address int) *simEnvoy {
 	for _, p := range k.procs {
-		if p.admin && p.boot.admin == address && !p.deaf() {
+		if p.admin && p.boot.admin == address && !p.busy() {
 			return p
 		}
 	}
@@ -95,7 +120,7 @@ func (k *kernel) admin(address int) *simEnvoy {
 // silent: somebody listens at the address and answers nobody.
 func (k *kernel) silent(address int) bool {
 	return slices.ContainsFunc(k.procs, func(p *simEnvoy) bool {
-		return p.admin && p.boot.admin == address && p.deaf()
+		return p.admin && p.boot.admin == address && p.busy()
 	})
 }
 

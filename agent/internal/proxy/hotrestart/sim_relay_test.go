@@ -15,6 +15,9 @@ type simRelay struct {
 	parent, child int
 	seen          func(envoy.Request)
 	committed     bool
+	begun         bool          // an answer of which it doesn't know what for
+	unread        int           // what the parent has still to read
+	passed        time.Duration // when the newest was passed
 	closed        bool
 }
 
@@ -42,17 +45,39 @@ func (r *simRelay) do(deeds []envoy.RelayDeed) {
 	for _, d := range deeds {
 		switch {
 		case d.Pass != envoy.UnknownRequest:
-			if !r.w.kernel.toParent(r.parent, d.Pass) {
+			r.unread, r.passed = r.unread+1, r.w.now
+			if !r.w.kernel.toParent(r.parent, d.Pass, func() { r.unread-- }) {
+				r.unread--
 				r.parentGone()
 			}
-		case d.Begin: // read by one that waits for an answer, and by no other
-			if p := r.w.kernel.at(r.child); p != nil && p.asking != nil {
-				r.do(r.logic.Taken())
-			}
+		case d.Begin:
+			r.begun = true
+			r.answer(answerBegun)
+			r.look(2 * time.Millisecond)
 		case d.Answer == envoy.ShutdownAdmin, d.Answer == envoy.PassListenSocket, d.Answer == envoy.StatsRequest:
-			if p := r.w.kernel.at(r.child); p != nil && p.asking != nil { // TEMP
-				p.hear(d.Answer)
-			}
+			r.begun = false
+			r.answer(d.Answer)
 		}
 	}
+}
+
+func (r *simRelay) answer(a envoy.Request) {
+	if p := r.w.kernel.at(r.child); p != nil && p.epoch == r.child {
+		p.hear(a)
+	}
+}
+
+// look finds out whether the newcomer has read the beginning of an answer: then
+// it waits for the rest.
+func (r *simRelay) look(pause time.Duration) {
+	r.w.ours(pause, func() {
+		p := r.w.kernel.at(r.child)
+		switch {
+		case !r.begun || r.closed || p == nil:
+		case len(p.answers) == 0:
+			r.w.ours(hop, func() { r.do(r.logic.Taken()) }) // after what it has asked by now
+		default:
+			r.look(min(2*pause, time.Second))
+		}
+	})
 }

@@ -23,7 +23,7 @@ type rules struct {
 	hurried     time.Duration
 	owed        map[int]bool // callers of reload that have no answer
 	answers     map[int]Result
-	forced      map[int]bool // pids that --force ended
+	pardons     map[int]string // why a pid was ended before its time, with right
 	tries       attempts
 }
 
@@ -51,7 +51,7 @@ func (r *rules) check() {
 	if s.Stage != Running {
 		return
 	}
-	if k.segment.flag && k.initializing() == nil && s.newcomer() == nil && !r.w.noRepair {
+	if k.segment.flag && k.initializing() == nil && s.heir() != nil && s.newcomer() == nil {
 		r.broke("fact 2: the flag is repaired", "nobody initialises, and it is set")
 	}
 	r.reachable(s.serving())
@@ -63,10 +63,16 @@ func (r *rules) reachable(g *Generation) {
 		return
 	}
 	c := r.w.shell.children[g.Epoch]
-	if c == nil || c.proc == nil || !c.proc.alive || r.w.plain && r.faults > 0 {
+	if c == nil || c.proc == nil || !c.proc.alive || r.excused() {
 		return
 	}
+	if n := r.w.shell.state.newcomer(); r.w.plain && n != nil && n.Phase == Removing {
+		return // it may have committed itself a moment ago; the cure follows
+	}
 	for _, at := range []listeners{1, 2, 4} {
+		if at == dynamicListener && r.w.plain {
+			continue // a newcomer commits itself, whatever it has
+		}
 		if r.promised&at != 0 && len(r.w.kernel.accepting(at)) == 0 {
 			r.broke("rule 1: no connection is refused", "epoch %d serves, and nobody accepts at listener %03b", g.Epoch, at)
 		}
@@ -96,13 +102,13 @@ func (r *rules) decided(before State, ev Event) {
 func (r *rules) action(before State, ev Event, a Action) {
 	switch a := a.(type) {
 	case Launch:
-		r.launches(before, a)
+		r.launches(a)
 	case Commit:
 		r.commits(a.Epoch)
 	case Publish:
 		r.publishes(a.Epoch)
 	case Signal:
-		r.signals(before, a)
+		r.signals(before, ev, a)
 	case Withdraw:
 		if _, exited := ev.Is.(Exited); !exited && r.w.shell.state.Stage == Running {
 			r.broke("rule 13: the marker stays while an epoch serves", "withdrawn at %T", ev.Is)
@@ -113,28 +119,25 @@ func (r *rules) action(before State, ev Event, a Action) {
 }
 
 // launches: rule 10, a number follows from the living; rule 4, one at a time.
-func (r *rules) launches(before State, a Launch) {
+func (r *rules) launches(a Launch) {
 	if r.w.shell.state.Stage != Running {
 		r.broke("no fork while stopping", "epoch %d", a.Epoch)
 	}
 	newest := -1
-	for i := range before.Gens {
-		if g := &before.Gens[i]; !g.uncommitted() && g.Phase != Removing && r.alive(g.Epoch) {
+	for i := range r.w.shell.state.Gens {
+		if g := &r.w.shell.state.Gens[i]; !g.uncommitted() && g.Phase != Removing {
 			newest = max(newest, g.Epoch)
 		}
 	}
 	if a.Epoch != newest+1 {
 		r.broke("rule 10: the next number", "epoch %d is launched, the newest living one is %d", a.Epoch, newest)
 	}
-	if n := before.newcomer(); n != nil && r.alive(n.Epoch) {
-		r.broke("rule 4: one handoff at a time", "epoch %d is launched beside newcomer %d", a.Epoch, n.Epoch)
+	for _, p := range r.w.kernel.procs {
+		if p.epoch >= a.Epoch {
+			r.broke("rule 4: one handoff at a time", "epoch %d is launched, %d lives", a.Epoch, p.epoch)
+		}
 	}
 	r.tries.launch(r, a)
-}
-
-func (r *rules) alive(epoch int) bool {
-	c := r.w.shell.children[epoch]
-	return c != nil && c.proc != nil && c.proc.alive
 }
 
 // commits is rule 2, of the newcomer as it is and not as anybody saw it.
@@ -171,7 +174,7 @@ func (r *rules) publishes(epoch int) {
 }
 
 // signals: rules 6 and 7.
-func (r *rules) signals(before State, a Signal) {
+func (r *rules) signals(before State, ev Event, a Signal) {
 	g, s := before.gen(a.Epoch), &r.w.shell.state
 	if g == nil {
 		r.broke("every action has its object", "%s to epoch %d, of which nothing lives", a.Signal, a.Epoch)
@@ -183,6 +186,8 @@ func (r *rules) signals(before State, a Signal) {
 	switch {
 	case g.uncommitted() || g.Phase == Removing:
 		r.broke("rule 7: no signal to a newcomer", "%s to epoch %d", a.Signal, a.Epoch)
+	case g.Phase == Serving && r.hangs(ev, a):
+		r.lost, r.pardons[r.w.shell.children[a.Epoch].proc.pid] = true, "it hangs"
 	case g.Phase == Serving:
 		r.broke("rule 1: the serving epoch serves", "%s to epoch %d", a.Signal, a.Epoch)
 	case !g.Limit:
@@ -191,8 +196,15 @@ func (r *rules) signals(before State, a Signal) {
 		r.broke("rule 6: a successor answers for a parent that is ended", "%s to epoch %d, and nobody serves", a.Signal, a.Epoch)
 	}
 	if c := r.w.shell.children[a.Epoch]; c != nil && c.proc != nil && before.Ready != nil && before.Ready.Want.Force || s.Ready != nil && s.Ready.Want.Force {
-		r.forced[c.proc.pid] = true
+		r.pardons[c.proc.pid] = "force"
 	}
+}
+
+// hangs is the one reason to kill a serving epoch: it answers nobody.
+func (r *rules) hangs(ev Event, a Signal) bool {
+	e, asked := ev.Is.(Asked)
+	c := r.w.shell.children[a.Epoch]
+	return asked && !e.Answers && a.Signal == syscall.SIGKILL && c != nil && c.proc != nil && c.proc.deaf()
 }
 
 func (r *rules) replies(a Reply) {

@@ -118,7 +118,9 @@ func (s schedule) play(decide func(State, Event) (State, []Action), tweak func(*
 		tweak(w)
 	}
 	defer func() {
-		if p := recover(); p != nil {
+		if p := recover(); p != nil && w.rules.broken != nil {
+			broken = w.rules.broken // and then nothing made sense any more
+		} else if p != nil {
 			broken = &violation{"no panic", fmt.Sprint(p)}
 		}
 	}()

@@ -14,11 +14,13 @@ type simShell struct {
 	rng      *rand.Rand
 	state    State
 	children map[int]*simChild
+	remains  map[int]*simChild // of newcomers that died before their parents
 	inputs   map[int]*simInput
 	statuses map[int]string // how a pid has ended
 	marker   bool
 	nextWait int
 	alarm    int // the newest timer
+	guarded  *simChild
 }
 
 // simInput is a bootstrap and a binary that were checked together.
@@ -30,7 +32,7 @@ type simInput struct {
 func newSimShell(w *world) *simShell {
 	s := &simShell{
 		w: w, rng: dice(w.seed, 3),
-		children: map[int]*simChild{}, inputs: map[int]*simInput{}, statuses: map[int]string{},
+		children: map[int]*simChild{}, remains: map[int]*simChild{}, inputs: map[int]*simInput{}, statuses: map[int]string{},
 	}
 	s.state.Limits = w.limits
 	w.ours(0, func() { s.step(Triggered{By: TriggerStart}) })
@@ -43,16 +45,35 @@ func (s *simShell) step(is any) { s.apply(Event{s.w.clock(s.w.now), is}) }
 // is what the poster does once it was taken.
 func (s *simShell) post(is any, then func()) {
 	ev := Event{s.w.clock(s.w.now), is}
-	wait := s.w.between(s.rng, 10*time.Microsecond, 3*time.Millisecond)
-	if s.rng.IntN(50) == 0 {
-		wait *= 60
-	}
-	s.w.ours(wait, func() {
+	s.w.ours(s.busyFor(), func() {
 		s.apply(ev)
 		if then != nil {
 			then()
 		}
 	})
+}
+
+// report is post of what a child has come to. What is still to be said of one
+// that was released must not be taken for the next of its number (rule 10).
+func (s *simShell) report(c *simChild, is any, then func()) {
+	wait := s.busyFor()
+	s.w.ours(wait, func() {
+		if s.children[c.epoch] == c {
+			s.step(is)
+		}
+		if then != nil {
+			then()
+		}
+	})
+}
+
+// busyFor is how long the owner has other things to do.
+func (s *simShell) busyFor() time.Duration {
+	wait := s.w.between(s.rng, 10*time.Microsecond, 3*time.Millisecond)
+	if s.rng.IntN(50) == 0 {
+		wait *= 60
+	}
+	return wait
 }
 
 // apply is the owner's turn.
@@ -123,6 +144,10 @@ func (s *simShell) perform(a Action) {
 		s.marker = false
 	case TakeBack:
 		s.with(a.Epoch, a, func(c *simChild) { s.takeBack(c, a.Hasty) })
+	case Guard:
+		s.with(a.Epoch, a, s.guard)
+	case Ask:
+		s.with(a.Epoch, a, s.askStats)
 	case Count:
 		s.with(a.Epoch, a, s.count)
 	case DrainAll:
@@ -173,12 +198,7 @@ func (s *simShell) release(epoch int) {
 	}
 	delete(s.children, epoch)
 	c.over = true
-	if c.relay != nil {
-		c.relay.closed = true
-	}
-	if l := &s.w.kernel.links[epoch%3]; c.link != nil && *l == c.link {
-		*l = nil
-	}
+	s.bury(c)
 	for id := range s.inputs {
 		if s.inputs[id] == c.input {
 			s.discard(id)

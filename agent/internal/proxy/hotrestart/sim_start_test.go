@@ -1,6 +1,7 @@
 package hotrestart
 
 import (
+	"fmt"
 	"time"
 
 	"aether.internal/agent/internal/proxy/envoy"
@@ -23,7 +24,9 @@ func (p *simEnvoy) attach() {
 		return
 	}
 	s.flag = true
-	p.parented = p.epoch > 0
+	if l := p.w.kernel.links[p.epoch%envoy.Seats]; l != nil && p.epoch > 0 {
+		p.parented, l.bound = true, true
+	}
 	p.reach(stepAttached)
 	p.main(p.soon(), p.takeAdmin)
 }
@@ -172,12 +175,17 @@ func (p *simEnvoy) flushEvery() {
 }
 
 // asked is a request that has reached the parent's queue.
-func (p *simEnvoy) asked(r envoy.Request) {
+func (p *simEnvoy) asked(r envoy.Request, read func()) {
 	most := 2 * time.Millisecond
 	if p.dice.IntN(30) == 0 {
 		most = 500 * time.Millisecond // it merges stats (fact 25)
 	}
-	p.main(p.w.between(p.dice, 100*time.Microsecond, most), func() { p.serve(r) })
+	p.unread = append(p.unread, read)
+	p.main(p.w.between(p.dice, 100*time.Microsecond, most), func() {
+		p.unread[0]()
+		p.unread = p.unread[1:]
+		p.serve(r)
+	})
 }
 
 // serve is the parent's side of the protocol.
@@ -185,16 +193,42 @@ func (p *simEnvoy) serve(r envoy.Request) {
 	switch r {
 	case envoy.ShutdownAdmin:
 		p.admin, p.hasChild = false, true
-		p.w.kernel.answer(p.epoch, r)
 		p.endParent() // it also ends its own parent, and flushes no more
-	case envoy.PassListenSocket, envoy.StatsRequest:
-		p.w.kernel.answer(p.epoch, r)
+		p.answer(r, 20*time.Microsecond)
+	case envoy.PassListenSocket:
+		p.answer(r, 20*time.Microsecond)
+	case envoy.StatsRequest:
+		p.answer(r, time.Duration(1+p.dice.IntN(50))*time.Millisecond) // fact 25
 	case envoy.DrainListeners:
 		p.w.tell(p.name(), "is told to drain")
 		p.open = 0
 		p.drain()
 	case envoy.Terminate:
 		p.die(byTerminate, "exit code 0: its child told it to end")
+	}
+}
+
+// answer replies to the child. Where nobody is behind the child's name it tries
+// ten times, a second apart, and where the name is gone not even that: then it
+// aborts, with all its connections. Not modelled: a SIGSTOP between the moment
+// it has read a request and its answer, which nobody outside can tell from an
+// answer that was given.
+func (p *simEnvoy) answer(r envoy.Request, took time.Duration) {
+	p.stuck = true
+	p.w.after(took, func() { p.reply(r, 1) })
+}
+
+func (p *simEnvoy) reply(r envoy.Request, try int) {
+	p.stuck = false
+	to := p.w.kernel.answer(p.epoch, r)
+	switch {
+	case to == delivered || !p.alive:
+		p.work()
+	case to == nameless || try > 10:
+		p.die(byAbort, fmt.Sprintf("signal 6 (SIGABRT): its answer to %s finds no child", r))
+	default:
+		p.stuck = true
+		p.w.after(time.Second, func() { p.reply(r, try+1) })
 	}
 }
 

@@ -2,6 +2,7 @@ package hotrestart
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -13,13 +14,14 @@ func (s *story) add(at time.Duration, who, what string) {
 	s.lines = append(s.lines, fmt.Sprintf("%3d  %9.3fs  %-10s  %s", len(s.lines)+1, at.Seconds(), who, what))
 }
 
-// maxLines of a story are printed: its end is what matters.
-const maxLines = 120
+// Lines of a long story that are printed: how it began, and how it ended.
+const firstLines, lastLines = 70, 30
 
 func (s *story) String() string {
 	lines := s.lines
-	if cut := len(lines) - maxLines; cut > 0 {
-		lines = append([]string{fmt.Sprintf("     … %d lines …", cut)}, lines[cut:]...)
+	if cut := len(lines) - firstLines - lastLines; cut > 0 {
+		gap := fmt.Sprintf("     … %d lines …", cut)
+		lines = slices.Concat(lines[:firstLines], []string{gap}, lines[len(lines)-lastLines:])
 	}
 	return strings.Join(lines, "\n")
 }

@@ -70,12 +70,13 @@ func (s *simShell) remove(c *simChild) {
 	gone := func() {
 		s.repair(c)
 		took := c.tookAdmin || c.relay == nil && c.parent >= 0 && c.proc != nil
-		s.post(Removed{Epoch: c.epoch, TookAdmin: took}, nil)
+		s.report(c, Removed{Epoch: c.epoch, TookAdmin: took}, nil)
 	}
 	if c.proc == nil {
 		gone()
 		return
 	}
+	c.mayCut = c.mayCut || c.proc.stopped
 	c.proc.signal(syscall.SIGKILL)
 	s.w.kernel.onExit(c.proc, gone)
 }
@@ -103,7 +104,7 @@ func (s *simShell) drainAll(until time.Duration) {
 		if p == newest.proc && p != nil && p.step == stepLive {
 			p.drain() // healthcheck/fail, and graceful&skip_exit: it still accepts
 		} else if q := s.w.kernel.at(newest.epoch); q != nil {
-			q.asked(envoy.DrainListeners) // by its own socket (fact 6)
+			q.asked(envoy.DrainListeners, func() {}) // by its own socket (fact 6)
 		}
 		s.awaitDrained(all, until, 0, &simPause{10 * time.Millisecond, 250 * time.Millisecond})
 	})

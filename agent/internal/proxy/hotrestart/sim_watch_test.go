@@ -10,7 +10,7 @@ import (
 // watchNewcomer waits for LIVE, then verifies.
 func (s *simShell) watchNewcomer(c *simChild) {
 	isLive := func() {
-		s.post(WentLive{c.epoch}, func() { s.verify(c, &simPause{10 * time.Millisecond, 500 * time.Millisecond}) })
+		s.report(c, WentLive{c.epoch}, func() { s.verify(c, &simPause{10 * time.Millisecond, 500 * time.Millisecond}) })
 	}
 	switch {
 	case c.relay == nil:
@@ -45,9 +45,9 @@ func (s *simShell) verify(c *simChild, b *simPause) {
 		again := func() { s.w.ours(b.next(), func() { s.verify(c, b) }) }
 		verdict := func() {
 			if len(missing) == 0 {
-				s.post(Verified{c.epoch}, nil)
+				s.report(c, Verified{c.epoch}, nil)
 			} else {
-				s.post(Unverified{c.epoch, missing}, again)
+				s.report(c, Unverified{c.epoch, missing}, again)
 			}
 		}
 		first := c.known == nil
@@ -55,7 +55,7 @@ func (s *simShell) verify(c *simChild, b *simPause) {
 		switch {
 		case c.over:
 		case first && c.known != nil:
-			s.post(Answered{c.epoch}, verdict)
+			s.report(c, Answered{c.epoch}, verdict)
 		default:
 			verdict()
 		}

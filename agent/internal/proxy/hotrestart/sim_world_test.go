@@ -47,7 +47,7 @@ type setting struct {
 	seed     uint64
 	limits   Limits
 	plain    bool // --relay=false
-	noRepair bool // --segment-repair=false
+	noRepair bool // the shell repairs no segment, on purpose
 	decide   func(State, Event) (State, []Action)
 }
 
@@ -55,7 +55,7 @@ func newWorld(s schedule, decide func(State, Event) (State, []Action)) *world {
 	w := &world{setting: settingOf(s.seed)}
 	w.decide = decide
 	w.kernel.w, w.clients.w, w.user.w, w.rules.w = w, w, w, w
-	w.rules.owed, w.rules.answers, w.rules.forced = map[int]bool{}, map[int]Result{}, map[int]bool{}
+	w.rules.owed, w.rules.answers, w.rules.pardons = map[int]bool{}, map[int]Result{}, map[int]string{}
 	w.plane = plane{w: w, mood: planeGood}
 	w.shell = newSimShell(w)
 	w.user.follow(s)
@@ -75,7 +75,7 @@ func settingOf(seed uint64) setting {
 		plain: d.IntN(8) == 0,
 		limits: Limits{
 			Handoff: seconds(12, 30, 120), GiveWay: 10 * time.Second,
-			Drain: drain, Parent: drain + seconds(2, 15, 60), Kill: 5 * time.Second,
+			Drain: drain, Parent: drain + seconds(2, 15, 60), Kill: 5 * time.Second, Silent: 30 * time.Second,
 		},
 	}
 }
@@ -108,11 +108,16 @@ func (w *world) enter(d time.Duration, ours bool, do func()) {
 	w.agenda.push(entry{w.now + d, w.serial, ours, do})
 }
 
+// horizon is when every run has long come to its end.
+const horizon = 6 * time.Hour
+
 // run lets time pass until the supervisor has ended or a rule is broken.
 func (w *world) run() *violation {
 	for !w.over && w.rules.broken == nil && len(w.agenda) > 0 {
 		e := w.agenda.pop()
-		w.now = e.at
+		if w.now = e.at; w.now > horizon {
+			w.rules.broke("rule 8: always an end", "not within %s", horizon)
+		}
 		if e.ours && w.now < w.pausedUntil {
 			e.at = w.pausedUntil
 			w.agenda.push(e)
