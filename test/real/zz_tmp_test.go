@@ -72,7 +72,7 @@ func TestZZTmp(t *testing.T) {
 			mu.Unlock()
 		}
 	}}
-	if err := s.run.Start(s.ctx, "--parent-shutdown-time", "60s", "--", "--log-path", "/tmp/hs/envoy.log", "--component-log-level", "conn_handler:debug,connection:debug,http:debug,router:debug"); err != nil {
+	if err := s.run.Start(s.ctx, "--concurrency", "2", "--parent-shutdown-time", "60s", "--", "--log-path", "/tmp/hs/envoy.log", "--component-log-level", "conn_handler:debug,connection:debug,http:debug,router:debug"); err != nil {
 		t.Fatal(err)
 	}
 	s.await("0", node.Serves(0))

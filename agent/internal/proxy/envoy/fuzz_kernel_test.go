@@ -63,7 +63,7 @@ func FuzzSocketTable(f *testing.F) {
 	f.Fuzz(func(t *testing.T, table []byte, port uint16) {
 		wantNil(t, os.WriteFile(path, table, 0o600))
 		found, none := map[string]finding{}, map[string]finding{}
-		_ = socketsIn(path, map[int]bool{int(port): true}, found)
+		_ = NewSockets(0, map[int]bool{int(port): true}).readTable(path, nil, found)
 		if found["0"] != unknown {
 			t.Error("what no process holds is somebody's connection")
 		}
@@ -75,7 +75,7 @@ func FuzzSocketTable(f *testing.F) {
 				t.Errorf("inode %q is made up", inode)
 			}
 		}
-		if _ = socketsIn(path, nil, none); len(none) > 0 {
+		if _ = NewSockets(0, nil).readTable(path, nil, none); len(none) > 0 {
 			t.Errorf("sockets at no port: %v", none)
 		}
 	})

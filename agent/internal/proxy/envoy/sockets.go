@@ -37,12 +37,19 @@ type finding int
 
 const (
 	connection finding = -1
-	unknown    finding = 0
-	// missed once: a table that changes while it's read may leave a line out.
-	missed   finding = 1
-	other    finding = 2
-	listener finding = 3 // at one of the ports
+	// unknown, and so many tables have lacked it: one that changes while it's read
+	// may leave a line out, again and again on a busy node.
+	unknown  finding = 0
+	other    finding = 5
+	listener finding = 6 // at one of the ports
 )
+
+// mayBe tells whether f is a connection for all that is known. A socket that no
+// table has shown yet is: to take it for none cut streams.
+func (f finding) mayBe() bool { return f == connection || f.open() }
+
+// open tells whether only the tables can say what it is.
+func (f finding) open() bool { return f >= unknown && f < other }
 
 // NewSockets counts those whose local port is in ports.
 func NewSockets(pid int, ports map[int]bool) *Sockets { return &Sockets{pid: pid, ports: ports} }
@@ -87,7 +94,7 @@ func (s *Sockets) count() (int, error) {
 	}
 	n := 0
 	for _, f := range s.before {
-		if f == connection {
+		if f.mayBe() {
 			n++
 		}
 	}
@@ -101,7 +108,7 @@ func (s *Sockets) proc(path string) string {
 // countUnseen is for an Envoy with file capabilities, whose descriptors only
 // root may see: where nobody at all has a connection, it has none.
 func (s *Sockets) countUnseen(reason error) (int, error) {
-	all, err := s.atPorts()
+	all, err := s.inTables(nil)
 	if err != nil {
 		return 0, err
 	}
@@ -127,21 +134,21 @@ func (s *Sockets) recognize(sockets map[string]string) error {
 			}
 		}
 		now[inode] = f
-		open = open || f == unknown || f == missed
+		open = open || f.open()
 	}
 	s.before = now
 	if !open {
 		return nil
 	}
-	found, err := s.atPorts()
+	found, err := s.inTables(now)
 	if err != nil {
 		return err
 	}
 	for inode, f := range now {
-		switch {
-		case f != unknown && f != missed:
-		case found[inode] != unknown:
-			now[inode] = found[inode]
+		switch what, seen := found[inode]; {
+		case !f.open():
+		case seen:
+			now[inode] = what
 		default:
 			now[inode] = f + 1
 		}
@@ -167,12 +174,12 @@ func byProtocol(fd string) (finding, error) {
 	return other, nil
 }
 
-// atPorts tells of all sockets at the ports, whoever's, by inode, what they are:
-// connection or listener.
-func (s *Sockets) atPorts() (map[string]finding, error) {
+// inTables tells what sockets are, by inode: of those that are wanted all that
+// the tables have, or with nil everybody's at the ports.
+func (s *Sockets) inTables(wanted map[string]finding) (map[string]finding, error) {
 	inodes := map[string]finding{}
 	for _, table := range []string{"net/tcp", "net/tcp6"} {
-		err := socketsIn(s.proc(table), s.ports, inodes)
+		err := s.readTable(s.proc(table), wanted, inodes)
 		if err != nil && !(table == "net/tcp6" && errors.Is(err, fs.ErrNotExist)) { // no IPv6 here
 			return nil, err
 		}
@@ -180,8 +187,8 @@ func (s *Sockets) atPorts() (map[string]finding, error) {
 	return inodes, nil
 }
 
-// socketsIn collects the inodes of connections and listeners at the ports.
-func socketsIn(table string, ports map[int]bool, inodes map[string]finding) error {
+// readTable collects what one table tells.
+func (s *Sockets) readTable(table string, wanted, inodes map[string]finding) error {
 	file, err := os.Open(table)
 	if err != nil {
 		return err
@@ -198,13 +205,17 @@ func socketsIn(table string, ports map[int]bool, inodes map[string]finding) erro
 			continue
 		}
 		port, err := strconv.ParseUint(string(local[colon+1:]), 16, 16)
-		if err != nil || !ports[int(port)] {
+		if err != nil {
 			continue
 		}
-		// 0: not accepted yet, or the kernel's alone (TIME_WAIT and its like).
 		inode, _ := column(rest, 5)
+		_, want := wanted[string(inode)]
+		at := s.ports[int(port)]
 		switch {
-		case string(inode) == "0":
+		// 0: not accepted yet, or the kernel's alone (TIME_WAIT and its like).
+		case string(inode) == "0", wanted != nil && !want, wanted == nil && !at:
+		case !at:
+			inodes[string(inode)] = other
 		case string(state) == listen:
 			inodes[string(inode)] = listener
 		default:

@@ -13,7 +13,7 @@ import (
 type remains struct {
 	*child
 	sink  *envoy.Sink
-	doubt time.Time // until then an answer may still come that was begun before it was buried
+	doubt time.Time // zero: all was answered when it was buried; else until when an answer may come that was begun before
 }
 
 // bury takes a dead child's relay and names away, at once or, if a parent lives
@@ -71,7 +71,7 @@ func (sh *shell) makeWay(ctx context.Context, r *remains, waits func()) error {
 	if r == nil {
 		return nil
 	}
-	if !r.allRead() || time.Now().Before(r.doubt) {
+	if !r.doubt.IsZero() { // even if all is read by now: perhaps only just
 		waits()
 		if !r.awaitRead(ctx) {
 			back := func(sh *shell) { sh.remains[r.epoch] = r }

@@ -105,7 +105,7 @@ func (p *simEnvoy) say(r envoy.Request) {
 }
 
 // send tries ten times, a second apart, and then aborts.
-// Fact 4: TestFact4… in test/real.
+// Fact 4: TestFact28ANewcomerOutlivesAParentThatDies, TestFaults.
 func (p *simEnvoy) send(r envoy.Request, try int) {
 	switch {
 	case !p.alive:
@@ -210,7 +210,7 @@ func (p *simEnvoy) signal(s syscall.Signal) {
 
 // terminated is an Envoy that got SIGTERM: it never drains (fact 11), and takes
 // its parent along (fact 15) before it exits with 0.
-// Fact 15: TestFact15… in test/real.
+// Fact 15: see proofs.
 func (p *simEnvoy) terminated() {
 	if p.parented {
 		p.parented = false

@@ -42,7 +42,7 @@ const (
 func (l listeners) count() int { return bits.OnesCount8(uint8(l)) }
 
 // at is who lives in a seat. Epochs that are equal mod 3 have the same names.
-// Fact 7: TestFact7… (see the report of gaps in docs), rule 10.
+// Fact 7: TestRule6ThreeGenerationsAndAFourthThatWaits.
 func (k *kernel) at(epoch int) *simEnvoy {
 	for _, p := range k.procs {
 		if p.epoch%envoy.Seats == epoch%envoy.Seats {
@@ -154,7 +154,7 @@ func (k *kernel) initializing() *simEnvoy {
 }
 
 // biggest is whom the kernel kills when memory is short: the oldest one, which
-// holds most. Fact 26: TestFact26….
+// holds most. Fact 26: TestFaults, "memory runs out".
 func (k *kernel) biggest() *simEnvoy {
 	if len(k.procs) == 0 {
 		return nil

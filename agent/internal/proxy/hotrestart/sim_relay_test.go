@@ -8,7 +8,7 @@ import (
 
 // simRelay is a relay's sockets around the logic of the real one. It lives in
 // the supervisor's process: while that is stopped, requests queue.
-// Fact 28: TestRelay… in test/real and envoy/relay_test.go.
+// Fact 28: TestRule2AndFact28BothEpochsAnswerWhileTheCommitIsWithheld.
 type simRelay struct {
 	w             *world
 	logic         *envoy.RelayLogic

@@ -200,11 +200,12 @@ func (r *rules) signals(before State, ev Event, a Signal) {
 	}
 }
 
-// hangs is the one reason to kill a serving epoch: it answers nobody.
+// hangs is the one reason to kill a serving epoch: it answers nobody. A
+// supervisor that was stopped while it asked has missed the answer.
 func (r *rules) hangs(ev Event, a Signal) bool {
 	e, asked := ev.Is.(Asked)
 	c := r.w.shell.children[a.Epoch]
-	return asked && !e.Answers && a.Signal == syscall.SIGKILL && c != nil && c.proc != nil && c.proc.deaf()
+	return asked && !e.Answers && a.Signal == syscall.SIGKILL && c != nil && c.proc != nil && (c.proc.deaf() || r.w.now < r.w.pausedUntil+guardTime)
 }
 
 func (r *rules) replies(a Reply) {

@@ -156,7 +156,8 @@ func (p *simEnvoy) live() {
 	}
 }
 
-// endParent is Envoy's own timer. Fact 8: TestFact8….
+// endParent is Envoy's own timer.
+// Fact 8: TestRule6PlainModeEndsParentsByEnvoysTimerOnly.
 func (p *simEnvoy) endParent() {
 	if p.parented {
 		p.parented = false

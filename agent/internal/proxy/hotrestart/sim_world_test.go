@@ -12,15 +12,17 @@ import (
 //
 //	sim_world     the clock, and what happens next
 //	sim_kernel    processes, sockets, seats, the segment, the admin's address
-//	sim_envoy     Envoy's main thread; sim_start, sim_release: its hot restart
+//	sim_envoy     Envoy's main thread; sim_start: its hot restart
 //	sim_traffic   clients and their connections
 //	sim_relay     the relay's sockets around its real logic
-//	sim_shell     carries actions out, as shell.go does; sim_child, sim_watch,
-//	              sim_takeback: as the files of those names
-//	sim_schedule  users and faults; sim_deeds: what each does
+//	sim_shell     carries actions out, as shell.go does; sim_read, sim_child,
+//	              sim_watch, sim_takeback, sim_remains, sim_watchdog: as the
+//	              files of those names
+//	sim_schedule  users and faults; sim_deeds, sim_ambush: what each does
 //	sim_rules     what may never be; sim_end: what must come in the end
 //	sim_story     a failing schedule, shortened and told
 //	sim_faults    rules of the core broken on purpose
+//	sim_facts     the tests on a real Envoy that prove the model
 
 // world is one run.
 type world struct {
