@@ -40,7 +40,11 @@ func (s *simShell) launch(a Launch) {
 	parent := s.children[a.Parent]
 	before := s.inPlaceOf(a.Epoch)
 	s.children[a.Epoch] = c
-	s.makeWay(c, before, func() {
+	s.makeWay(before, func() bool { return c.over }, func(ok bool) {
+		if !ok {
+			s.hasLaunched(c, &Refusal{Step: "prepare the seat", Text: unread, Code: ExitUnexpected})
+			return
+		}
 		s.askParent(c, parent, func() { s.takeSeat(c, s.w.now+time.Second) })
 	})
 }

@@ -43,16 +43,26 @@ func (s *simShell) inPlaceOf(epoch int) *simChild {
 }
 
 // makeWay ends what remains at a newcomer's seat once the parent has read what
-// the dead one asked.
-func (s *simShell) makeWay(c, r *simChild, then func()) {
+// the dead one asked, and answered it; false: not before over.
+func (s *simShell) makeWay(r *simChild, over func() bool, then func(bool)) {
+	end := func() {
+		if over() {
+			s.remains[r.epoch] = r
+			then(false)
+			return
+		}
+		s.tearDown(r)
+		then(true)
+	}
 	switch {
 	case r == nil:
-		s.w.ours(0, then)
-	case r.allRead() && s.w.now >= r.doubt:
-		s.tearDown(r)
-		s.w.ours(0, then)
+		then(true)
+	case r.doubt == 0, over():
+		end()
+	case r.allRead():
+		s.w.ours(max(answering, r.doubt-s.w.now), end)
 	default:
-		s.report(c, Unverified{c.epoch, []string{"unread"}}, func() { s.awaitRead(c, r, then) })
+		s.w.ours(50*time.Millisecond, func() { s.makeWay(r, over, then) })
 	}
 }
 
@@ -60,19 +70,4 @@ func (c *simChild) allRead() bool { return c.relay == nil || c.relay.unread == 0
 
 func (c *simChild) quiet() bool {
 	return c.allRead() && (c.relay == nil || c.relay.w.now-c.relay.passed > sendRetry)
-}
-
-func (s *simShell) awaitRead(c, r *simChild, then func()) {
-	switch {
-	case c.over:
-		s.remains[r.epoch] = r
-		s.hasLaunched(c, &Refusal{Step: "prepare the seat", Text: "unread", Code: ExitUnexpected})
-	case r.allRead():
-		s.w.ours(max(answering, r.doubt-s.w.now), func() {
-			s.tearDown(r)
-			then()
-		})
-	default:
-		s.w.ours(50*time.Millisecond, func() { s.awaitRead(c, r, then) })
-	}
 }

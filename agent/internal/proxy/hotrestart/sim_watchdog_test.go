@@ -46,22 +46,16 @@ func (s *simShell) ready(c *simChild, kept bool, until time.Duration, then func(
 // remains of a dead newcomer has the name for the answer: it makes way.
 func (s *simShell) askStats(c *simChild) {
 	until := s.w.now + guardTime
-	remains := s.inPlaceOf(c.epoch + 1)
-	var look func()
-	look = func() {
-		if remains != nil && remains.allRead() && s.w.now >= remains.doubt {
-			s.tearDown(remains)
-			remains = nil
-		}
-		answers := remains == nil && c.proc.alive && !c.proc.deaf()
-		if !answers && s.w.now < until {
-			s.w.ours(250*time.Millisecond, look)
-			return
-		}
-		if remains != nil {
-			s.remains[remains.epoch] = remains
-		}
+	s.makeWay(s.inPlaceOf(c.epoch+1), func() bool { return s.w.now >= until }, func(ok bool) {
+		s.awaitAnswer(c, ok, s.w.now+guardTime)
+	})
+}
+
+func (s *simShell) awaitAnswer(c *simChild, asked bool, until time.Duration) {
+	answers := asked && c.proc.alive && !c.proc.deaf()
+	if answers || !asked || s.w.now >= until {
 		s.post(Asked{Epoch: c.epoch, Answers: answers}, nil)
+		return
 	}
-	s.w.ours(time.Millisecond, look)
+	s.w.ours(250*time.Millisecond, func() { s.awaitAnswer(c, asked, until) })
 }
