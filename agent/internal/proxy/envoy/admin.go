@@ -16,7 +16,7 @@ const (
 	answerWithin = 5 * time.Second
 	dumpWithin   = 10 * time.Second // the main thread also builds the dump
 	answerLimit  = 1 << 20
-	infoLimit    = 4 << 20  // /server_info lists every extension, and may carry metadata
+	infoLimit    = 4 << 20   // /server_info lists every extension, and may carry metadata
 	listLimit    = 64 << 20  // one entry per listener, or per listener and worker
 	dumpLimit    = 256 << 20 // read as a stream, never held in memory as a whole
 )
