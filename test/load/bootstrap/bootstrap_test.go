@@ -252,3 +252,27 @@ func TestACertificateThatCannotBeWritten(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+// Envoy binds with SO_REUSEPORT: two of them at one port share its connections,
+// silently, and each test sees the other's answers.
+func TestAPortIsGivenOnceWhoeverAsks(t *testing.T) {
+	t.Parallel()
+	ports, err := FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(os.TempDir(), "aether-ports")
+	if again, err := reserve(dir, ports[0]); err == nil {
+		again.Close()
+		t.Errorf("port %d is given twice", ports[0])
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if taken, err := reserve(t.TempDir(), l.Addr().(*net.TCPAddr).Port); err == nil {
+		taken.Close()
+		t.Error("a port in use is given away")
+	}
+}

@@ -83,6 +83,17 @@ func (u *user) misfortune(d deed, seconds time.Duration) {
 		w.pausedUntil = max(w.pausedUntil, w.now+seconds)
 		w.rules.excusedTime += seconds
 		w.rules.faults++
+	case doAmbush:
+		u.lieInWait(d.arg)
+	default:
+		u.hinder(d, seconds)
+	}
+}
+
+// hinder makes something fail or wait that the supervisor needs.
+func (u *user) hinder(d deed, seconds time.Duration) {
+	w := u.w
+	switch d.what {
 	case doNoFork:
 		w.tell("fault", "the next fork fails")
 		u.noFork = 1
@@ -106,8 +117,6 @@ func (u *user) misfortune(d deed, seconds time.Duration) {
 	case doCheckFails:
 		w.tell("fault", "the verify command fails for %s", seconds)
 		u.checkUntil = w.now + seconds
-	case doAmbush:
-		u.lieInWait(d.arg)
 	}
 }
 

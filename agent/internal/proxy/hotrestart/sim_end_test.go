@@ -90,9 +90,9 @@ func (r *rules) stopping(before State) {
 	end := l.Drain + max(l.Drain, l.Parent) + 2*l.Kill + slack
 	switch before.Stage {
 	case Running:
-		r.stopAsked = r.w.now
+		r.stopAsked = max(r.w.now, 1) // zero means never
 	case Stopping:
-		r.hurried = r.w.now
+		r.hurried = max(r.w.now, 1)
 		end = 2*l.Kill + slack
 	default:
 		return

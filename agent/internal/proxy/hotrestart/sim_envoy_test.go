@@ -35,6 +35,7 @@ type simEnvoy struct {
 	timer      time.Duration // --parent-shutdown-time-s, which runs from LIVE
 	drainTime  time.Duration
 	born       time.Duration
+	awake      time.Duration // since the last SIGCONT
 
 	alive, stopped bool
 	stuck          bool     // it answers a child that is dead
@@ -224,7 +225,7 @@ func (p *simEnvoy) stop() { p.stopped = true }
 
 func (p *simEnvoy) resume() {
 	if p.stopped && p.alive {
-		p.stopped = false
+		p.stopped, p.awake = false, p.w.now
 		p.w.tell(p.name(), "goes on (SIGCONT)")
 		if send := p.unsent; send != nil {
 			p.unsent = nil

@@ -66,8 +66,9 @@ func (r *rules) reachable(g *Generation) {
 	if c == nil || c.proc == nil || !c.proc.alive || r.excused() {
 		return
 	}
-	if n := r.w.shell.state.newcomer(); r.w.plain && n != nil && n.Phase == Removing {
-		return // it may have committed itself a moment ago; the cure follows
+	s := &r.w.shell.state
+	if n := s.newcomer(); r.w.plain && (s.Heal != nil || n != nil && n.Phase == Removing) {
+		return // it may have committed itself just before its deadline; the cure follows
 	}
 	for _, at := range []listeners{1, 2, 4} {
 		if at == dynamicListener && r.w.plain {
@@ -192,7 +193,7 @@ func (r *rules) signals(before State, ev Event, a Signal) {
 		r.broke("rule 1: the serving epoch serves", "%s to epoch %d", a.Signal, a.Epoch)
 	case !g.Limit:
 		r.broke("rule 6: only Envoy ends a parent where there is UDP or no relay", "%s to epoch %d", a.Signal, a.Epoch)
-	case s.serving() == nil:
+	case g.Phase == Draining && s.serving() == nil: // what was told to end before may be killed
 		r.broke("rule 6: a successor answers for a parent that is ended", "%s to epoch %d, and nobody serves", a.Signal, a.Epoch)
 	}
 	if c := r.w.shell.children[a.Epoch]; c != nil && c.proc != nil && before.Ready != nil && before.Ready.Want.Force || s.Ready != nil && s.Ready.Want.Force {
@@ -200,12 +201,16 @@ func (r *rules) signals(before State, ev Event, a Signal) {
 	}
 }
 
-// hangs is the one reason to kill a serving epoch: it answers nobody. A
-// supervisor that was stopped while it asked has missed the answer.
+// hangs is the one reason to kill a serving epoch: it answers nobody, or has
+// only just begun to again. A supervisor that was stopped while it asked has
+// missed the answer.
 func (r *rules) hangs(ev Event, a Signal) bool {
 	e, asked := ev.Is.(Asked)
 	c := r.w.shell.children[a.Epoch]
-	return asked && !e.Answers && a.Signal == syscall.SIGKILL && c != nil && c.proc != nil && (c.proc.deaf() || r.w.now < r.w.pausedUntil+guardTime)
+	if !asked || e.Answers || a.Signal != syscall.SIGKILL || c == nil || c.proc == nil {
+		return false
+	}
+	return c.proc.deaf() || r.w.now < max(c.proc.awake, r.w.pausedUntil)+guardTime
 }
 
 func (r *rules) replies(a Reply) {
