@@ -270,7 +270,7 @@ func childrenOf(pid int) []string {
 // memory is a cgroup, of the first version or the second.
 type memory struct {
 	*scene
-	dir, limit, procs, stat, anon string
+	dir, limit, anon string
 }
 
 const (

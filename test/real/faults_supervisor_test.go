@@ -84,8 +84,11 @@ func groupTerminated(c *scene) {
 }
 
 func outputBlocked(c *scene) {
-	var reading sync.Mutex                                       // held while nobody reads
-	c.see = func(node.Line) { reading.Lock(); reading.Unlock() } //nolint:staticcheck // a gate
+	var reading sync.Mutex // held while nobody reads
+	c.see = func(node.Line) {
+		reading.Lock()
+		defer reading.Unlock()
+	}
 	c.begin("--", "--component-log-level", "connection:debug,http:debug")
 	began := time.Now()
 	c.strike()

@@ -77,14 +77,6 @@ func without(all []string, one string) []string {
 	return slices.DeleteFunc(all, func(s string) bool { return s == one })
 }
 
-// says and suffers change what one variant wants.
-func (f fault) says(texts ...string) fault {
-	f.said = append(slices.Clone(f.said), texts...)
-	return f
-}
-
-func (f fault) suffers(harm string) fault { f.harm = harm; return f }
-
 func faults() []fault {
 	return slices.Concat(newcomerFaults(), parentFaults(), supervisorFaults(), resourceFaults())
 }
@@ -122,7 +114,6 @@ type scene struct {
 	overAt   time.Time // when the supervisor had dealt with it
 	next     time.Duration
 	note     string // a measure of this row's own
-	noLoad   bool   // nobody asks while nothing can serve
 	settled  bool   // finish has nothing to add: the supervisor is as it shall be
 	exitCode int
 	see      func(node.Line)
