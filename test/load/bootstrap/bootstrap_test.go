@@ -261,8 +261,7 @@ func TestAPortIsGivenOnceWhoeverAsks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(os.TempDir(), "aether-ports")
-	if again, err := reserve(dir, ports[0]); err == nil {
+	if again, err := reserve(ports[0]); err == nil {
 		again.Close()
 		t.Errorf("port %d is given twice", ports[0])
 	}
@@ -271,7 +270,7 @@ func TestAPortIsGivenOnceWhoeverAsks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if taken, err := reserve(t.TempDir(), l.Addr().(*net.TCPAddr).Port); err == nil {
+	if taken, err := reserve(l.Addr().(*net.TCPAddr).Port); err == nil {
 		taken.Close()
 		t.Error("a port in use is given away")
 	}

@@ -5,11 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"os"
-	"path/filepath"
 	"strconv"
 	"sync"
-	"syscall"
 )
 
 // Ports are taken from here: below the range from which the kernel gives ports
@@ -19,10 +16,10 @@ const (
 	lastPort  = 31999
 )
 
-// reserved are the locks on our ports, held until the process ends.
+// reserved are the reservations of our ports, held until the process ends.
 var reserved struct {
 	sync.Mutex
-	files []*os.File
+	names []net.PacketConn
 }
 
 // FreePorts are n TCP ports of 127.0.0.1 that nobody uses. They are ours until
@@ -30,22 +27,17 @@ var reserved struct {
 // SO_REUSEPORT, so two of them at one port would share its connections and
 // nobody would be told.
 func FreePorts(n int) ([]int, error) {
-	dir := filepath.Join(os.TempDir(), "aether-ports")
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, err
-	}
-	_ = os.Chmod(dir, 0o777|os.ModeSticky) // for other users; not ours: it was done
 	reserved.Lock()
 	defer reserved.Unlock()
 	var ports []int
 	const all = lastPort - firstPort + 1
 	for i, start := 0, rand.IntN(all); i < all && len(ports) < n; i++ {
 		port := firstPort + (start+i*7)%all
-		lock, err := reserve(dir, port)
+		name, err := reserve(port)
 		if err != nil {
 			continue
 		}
-		reserved.files = append(reserved.files, lock)
+		reserved.names = append(reserved.names, name)
 		ports = append(ports, port)
 	}
 	if len(ports) < n {
@@ -54,26 +46,16 @@ func FreePorts(n int) ([]int, error) {
 	return ports, nil
 }
 
-// reserve locks a port that is free.
-func reserve(dir string, port int) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, strconv.Itoa(port)), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+// reserve takes a free port's name: an abstract socket, which one process of a
+// network namespace can have, as a port, and which goes with it.
+func reserve(port int) (net.PacketConn, error) {
+	name, err := net.ListenPacket("unixgram", "@aether-port-"+strconv.Itoa(port))
 	if err != nil {
-		return nil, err // another user's
+		return nil, err
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if err == nil {
-		err = unused(port)
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
-}
-
-func unused(port int) error {
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
-		return err
+		return nil, errors.Join(err, name.Close())
 	}
-	return l.Close()
+	return name, l.Close()
 }
