@@ -218,20 +218,20 @@ type attempts struct {
 
 // launch: heals come at growing intervals, respawns are few (fact 21).
 func (t *attempts) launch(r *rules, a Launch) {
-	for _, by := range r.w.shell.state.newcomer().Want.Triggers {
-		switch by {
-		case TriggerHeal:
-			if t.heals > 0 && r.w.now-t.healed < min(firstHeal<<min(t.heals, 10), mostHeal) {
-				r.broke("tries are bounded", "heal %d comes %s after the one before", t.heals+1, r.w.now-t.healed)
-			}
-			t.heals, t.healed = t.heals+1, r.w.now
-		case TriggerRespawn:
-			if a.Epoch != t.epoch || t.committed > 0 && r.w.now-t.committed > steadyTime {
-				t.respawns, t.epoch = 0, a.Epoch
-			}
-			if t.respawns++; t.respawns > maxRespawns {
-				r.broke("tries are bounded", "epoch %d is started again, %d times", a.Epoch, t.respawns)
-			}
+	by := r.w.shell.state.newcomer().Want.Triggers
+	switch {
+	case len(by) != 1: // somebody else wants it, too
+	case by[0] == TriggerHeal:
+		if t.heals > 0 && r.w.now-t.healed < min(firstHeal<<min(t.heals, 10), mostHeal) {
+			r.broke("tries are bounded", "heal %d comes %s after the one before", t.heals+1, r.w.now-t.healed)
+		}
+		t.heals, t.healed = t.heals+1, r.w.now
+	case by[0] == TriggerRespawn:
+		if a.Epoch != t.epoch || t.committed > 0 && r.w.now-t.committed > steadyTime {
+			t.respawns, t.epoch = 0, a.Epoch
+		}
+		if t.respawns++; t.respawns > maxRespawns {
+			r.broke("tries are bounded", "epoch %d is started again, %d times", a.Epoch, t.respawns)
 		}
 	}
 }
