@@ -56,3 +56,23 @@ func TestAPlainNewcomerGivesNoWay(t *testing.T) {
 	s.after(testLimits.GiveWay).on(Triggered{By: TriggerConfig}).does(Read{})
 	s.good(ModePlain).does(TakeBack{Epoch: 0})
 }
+
+// A cure that waits when the serving epoch dies is not to be read again: the
+// file may hold a worse input by now, which nobody asked for.
+func TestACureIsNobodysWish(t *testing.T) {
+	s := newScript(t).serving(0).on(Triggered{By: TriggerSignal}).good(ModeRelay).up(1)
+	s.on(Triggered{By: TriggerSignal}).good(ModeRelay).on(Exited{Epoch: 2}).on(Removed{Epoch: 2, TookAdmin: true})
+	s.on(Silenced{Epoch: 1}).after(testLimits.Silent).on(Tick{}).does(Ask{1}).doesNo(Launch{}) // it waits for the answer
+	if s.state.Ready == nil {
+		t.Fatalf("no cure is due: %+v", s.state)
+	}
+	s.on(Exited{Epoch: 1, Code: 137}).does(Launch{Epoch: 1, Parent: 0}).doesNo(Read{})
+	s.up(1).doesNo(Read{}, Launch{})
+
+	// But what somebody else wants as well is.
+	s = newScript(t).serving(0).on(Triggered{By: TriggerSignal}).good(ModeRelay).up(1)
+	s.on(Silenced{Epoch: 1}).after(testLimits.Silent).on(Tick{}).does(Ask{1})
+	s.on(Triggered{By: TriggerReload, Waiter: 1}).good(ModeRelay).doesNo(Launch{})
+	s.on(Exited{Epoch: 1, Code: 137}).does(Launch{Epoch: 1, Parent: 0})
+	s.up(1).good(ModeRelay).does(Launch{Epoch: 2}).up(2).does(Reply{Waiters: []int{1}})
+}

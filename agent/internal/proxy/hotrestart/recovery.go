@@ -41,17 +41,30 @@ func (t *turn) respawn() {
 		t.cancel("the serving epoch ended by itself")
 		return
 	}
-	if t.Ready != nil { // a newer input waited: it is read again, later
-		if t.Wanted == nil {
-			t.Wanted = &Want{}
-		}
-		t.Wanted.merge(t.Ready.Want)
-		t.act(Discard{t.Ready.Input})
-	}
+	t.putBack()
 	t.Lost.Tries++
 	t.act(Measure{"restart_triggers", 1, TriggerRespawn.String()})
 	t.log(slog.LevelWarn, "the epoch is started again at the same number, from its draining parent", "epoch", t.Lost.Epoch, "parent", parent.Epoch, "try", t.Lost.Tries)
 	t.Ready = &Ready{Want: Want{Triggers: []Trigger{TriggerRespawn}, Since: t.at}, Input: t.Lost.Input, Since: t.at}
+}
+
+// putBack makes a wish again of an input that waited: it is read anew, later. A
+// cure is nobody's wish: the file may hold something else by now, and whatever
+// commits next has an admin.
+func (t *turn) putBack() {
+	r := t.Ready
+	if r == nil {
+		return
+	}
+	t.Ready = nil
+	t.act(Discard{r.Input})
+	if len(r.Want.Triggers) == 1 && r.Want.Triggers[0] == TriggerHeal {
+		return
+	}
+	if t.Wanted == nil {
+		t.Wanted = &Want{}
+	}
+	t.Wanted.merge(r.Want)
 }
 
 // lose remembers the newest epoch's end; one that had been steady has all its
