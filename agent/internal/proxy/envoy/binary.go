@@ -96,7 +96,7 @@ func (b *Binary) inspect() error {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("is not a regular file but %s", kindOf(info.Mode()))
+		return fmt.Errorf("is not a regular file but %s", KindOf(info.Mode()))
 	}
 	if err := unix.Access(fmt.Sprintf("/proc/self/fd/%d", b.File.Fd()), unix.X_OK); err != nil {
 		return errors.New("is not executable for this user (mode, or a noexec mount)")
@@ -127,7 +127,8 @@ func hashOf(file *os.File) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-func kindOf(mode fs.FileMode) string {
+// KindOf says what sits where a regular file should be.
+func KindOf(mode fs.FileMode) string {
 	switch {
 	case mode.IsDir():
 		return "a directory"

@@ -137,7 +137,7 @@ func readBootstrap(path string) ([]byte, error) {
 	if info, err := f.Stat(); err != nil {
 		return nil, err
 	} else if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file but %s", path, kindOf(info.Mode()))
+		return nil, fmt.Errorf("%s is not a regular file but %s", path, envoy.KindOf(info.Mode()))
 	} else if info.Size() > envoy.MaxBootstrap {
 		return nil, fmt.Errorf("%s is too large: %d bytes, at most %d are read", path, info.Size(), envoy.MaxBootstrap)
 	}
@@ -157,18 +157,6 @@ func plain(err error) error {
 		return fmt.Errorf("%s can't be read: permission denied for uid %d", path.Path, os.Getuid())
 	}
 	return err
-}
-
-func kindOf(m fs.FileMode) string {
-	switch {
-	case m.IsDir():
-		return "a directory"
-	case m&fs.ModeNamedPipe != 0:
-		return "a FIFO"
-	case m&fs.ModeSocket != 0:
-		return "a socket"
-	}
-	return "a device"
 }
 
 func digest(data []byte) string {

@@ -35,7 +35,7 @@ type simEnvoy struct {
 	timer      time.Duration // --parent-shutdown-time-s, which runs from LIVE
 	drainTime  time.Duration
 	born       time.Duration
-	awake      time.Duration // since the last SIGCONT
+	awake      time.Duration // since it was last stopped, or hung in a request
 
 	alive, stopped bool
 	stuck          bool     // it answers a child that is dead
@@ -62,6 +62,7 @@ type simEnvoy struct {
 type question struct {
 	request envoy.Request
 	then    func()
+	since   time.Duration
 }
 
 func (p *simEnvoy) name() string { return fmt.Sprintf("epoch %d", p.epoch) }
@@ -95,7 +96,7 @@ func (p *simEnvoy) work() {
 
 // ask sends a request to the parent and blocks until it is answered.
 func (p *simEnvoy) ask(r envoy.Request, then func()) {
-	p.asking = &question{r, then}
+	p.asking = &question{r, then, p.w.now}
 	p.send(r, 1)
 }
 
@@ -159,6 +160,9 @@ func (p *simEnvoy) read() {
 		return
 	}
 	p.asking = nil
+	if p.w.now-q.since > time.Second {
+		p.awake = p.w.now
+	}
 	q.then()
 	p.work()
 }
