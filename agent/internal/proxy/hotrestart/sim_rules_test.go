@@ -148,8 +148,8 @@ func (r *rules) commits(epoch int) {
 		r.broke("rule 2: only the verified is committed", "epoch %d has no process", epoch)
 		return
 	}
-	p, parent := c.proc, r.w.shell.children[c.parent]
-	needs := parent != nil && parent.known != nil && *parent.known && p.boot.dynamic
+	p := c.proc
+	needs := c.want && p.boot.dynamic // its parent had it when it was asked
 	switch {
 	case p.step != stepLive:
 		r.broke("rule 2: only the verified is committed", "epoch %d is not LIVE but %s", epoch, p.step)
