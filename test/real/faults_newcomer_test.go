@@ -217,7 +217,10 @@ func otherProtocol(c *scene) {
 
 // The parent serves, so clients wait as long as it is stopped; connections
 // queue in the kernel.
-func parentStopped(c *scene) {
+func parentStopped(c *scene) { parentStoppedUntil(c, syscall.SIGCONT) }
+
+// parentStoppedUntil stops the parent, has a newcomer wait for it, and sends end.
+func parentStoppedUntil(c *scene, end syscall.Signal) {
 	c.begin()
 	parent := c.status().Of(0).PID
 	c.strike()
@@ -225,7 +228,7 @@ func parentStopped(c *scene) {
 	c.hup()
 	c.await("epoch 1 to start", inState(1, "starting"))
 	c.stays(500*time.Millisecond, "it waits", inState(1, "starting"))
-	c.kill(parent, syscall.SIGCONT)
+	c.kill(parent, end)
 	c.await("epoch 1 to serve", node.Serves(1))
 	c.over()
 }

@@ -186,18 +186,7 @@ func parentKilledInPlain(c *scene) {
 	c.shoot(0, syscall.SIGKILL)
 }
 
-func parentStoppedAndKilled(c *scene) {
-	c.begin()
-	parent := c.status().Of(0).PID
-	c.strike()
-	c.kill(parent, syscall.SIGSTOP)
-	c.hup()
-	c.await("epoch 1 to start", inState(1, "starting"))
-	c.stays(500*time.Millisecond, "it waits", inState(1, "starting"))
-	c.kill(parent, syscall.SIGKILL)
-	c.await("epoch 1 to serve", node.Serves(1))
-	c.over()
-}
+func parentStoppedAndKilled(c *scene) { parentStoppedUntil(c, syscall.SIGKILL) }
 
 // parentStoppedDraining: the newcomer asks for the parent's stats every 5 s.
 func parentStoppedDraining(c *scene) {

@@ -204,3 +204,11 @@ func (r *Relay) emit(o relayOutput) error {
 	r.opts.Log.Warn("relay: send failed", "to", to.Name, "request", ParseRequest(data).String(), "error", err)
 	return nil
 }
+
+// LastPassed is when a request was last passed to the parent; zero: never.
+func (r *Relay) LastPassed() time.Time {
+	if at := r.passed.Load(); at != nil {
+		return *at
+	}
+	return time.Time{}
+}

@@ -13,7 +13,7 @@ var takenMark = []byte("aether: the beginning of an answer was read")
 
 // askIfTaken sends the mark, unless the newcomer has yet to read.
 func (r *Relay) askIfTaken() {
-	if !r.allRead() {
+	if !r.AllRead() {
 		return
 	}
 	r.conn.SetWriteDeadline(time.Now().Add(time.Second))
@@ -22,8 +22,9 @@ func (r *Relay) askIfTaken() {
 	}
 }
 
-// allRead tells whether nothing that was sent waits in a receiver's queue.
-func (r *Relay) allRead() bool {
+// AllRead tells whether nothing that was sent waits in a receiver's queue: the
+// parent has read what was passed to it, the newcomer what was answered.
+func (r *Relay) AllRead() bool {
 	raw, err := r.conn.SyscallConn()
 	if err != nil {
 		return false

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"time"
 )
 
 // Sink takes, at a dead newcomer's name, what its parent still sends there. A
@@ -58,15 +57,4 @@ func (s *Sink) Close() {
 	s.conn.Close()
 	<-s.done
 	os.Remove(s.name)
-}
-
-// AllRead tells whether the parent has read all that was passed to it.
-func (r *Relay) AllRead() bool { return r.allRead() }
-
-// LastPassed is when a request was last passed to the parent; zero: never.
-func (r *Relay) LastPassed() time.Time {
-	if at := r.passed.Load(); at != nil {
-		return *at
-	}
-	return time.Time{}
 }

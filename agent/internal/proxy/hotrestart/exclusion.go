@@ -1,6 +1,7 @@
 package hotrestart
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -8,20 +9,19 @@ import (
 	"aether.internal/agent/internal/proxy/envoy"
 )
 
-// nonblock keeps a FIFO in a file's place from stopping us.
-const nonblock = 0x800 // O_NONBLOCK on Linux
-
 // nobodyAlive refuses to start over a living Envoy of this base-id: a second
 // epoch 0 silently steals the first one's segment and path sockets (fact 1).
 // An Envoy whose supervisor was killed is given a moment: it was sent SIGTERM
 // by the kernel (fact 3).
 func (sh *shell) nobodyAlive() error {
-	var err error
-	for deadline := time.Now().Add(goodbye); ; time.Sleep(50 * time.Millisecond) {
-		if err = sh.whoIsAlive(); err == nil || time.Now().After(deadline) {
-			return err
-		}
+	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
+	defer cancel()
+	b := backoff{50 * time.Millisecond, 50 * time.Millisecond}
+	err := sh.whoIsAlive()
+	for err != nil && b.wait(ctx) {
+		err = sh.whoIsAlive()
 	}
+	return err
 }
 
 // goodbye is what an orphaned Envoy may take to end: 20,000 clusters, 2–3 s.

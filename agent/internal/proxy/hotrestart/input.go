@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"aether.internal/agent/internal/proxy/envoy"
@@ -129,7 +130,7 @@ func readBootstrap(path string) ([]byte, error) {
 	default:
 		return nil, fmt.Errorf("%s: a bootstrap's name must end in .yaml, .yml or .json (Envoy reads it by its ending)", path)
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO must not stop us
 	if err != nil {
 		return nil, plain(err)
 	}

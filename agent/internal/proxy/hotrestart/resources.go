@@ -57,7 +57,7 @@ func filesNeeded(listeners, workers int) uint64 { return uint64(listeners*worker
 func checkFiles(in *input, known *envoy.Resources, workers int) *Refusal {
 	listeners := len(in.boot.Listeners)
 	if known != nil {
-		listeners = max(listeners, len(in.boot.Listeners)+len(known.DynamicListeners))
+		listeners += len(known.DynamicListeners)
 	}
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {

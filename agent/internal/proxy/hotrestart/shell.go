@@ -206,7 +206,7 @@ func (sh *shell) tidy() {
 			sh.log.Warn("cleaning up", "error", err)
 		}
 	}
-	_ = os.Remove(filepath.Join(sh.cfg.StateDir, "epoch"))
+	coordination.RemoveHeartbeat(sh.cfg.StateDir)
 	if sh.cfg.AdminPerEpoch {
 		_ = os.Remove(AdminLink(sh.cfg.StateDir))
 	}

@@ -2,7 +2,6 @@ package hotrestart
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"aether.internal/agent/internal/proxy/envoy"
@@ -92,14 +91,9 @@ func (sh *shell) emptyNewcomer(c *child, limit time.Duration) {
 func (sh *shell) askToLeave(ctx context.Context, c *child) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	// With a shared admin it is the parent that answers until the newcomer
-	// listens, and the parent must never be asked to close its listeners.
-	info, err := c.admin.ServerInfo(ctx)
-	if err != nil {
+	// The parent must never be asked to close its listeners.
+	if _, err := ownAdmin(ctx, c); err != nil {
 		return err
-	}
-	if info.Epoch != c.epoch {
-		return fmt.Errorf("admin %s answers for epoch %d", c.admin.Address(), info.Epoch)
 	}
 	// Which listeners it has by now, to count their connections.
 	if got, err := c.admin.Resources(ctx, c.input.asksXDS()); err == nil {

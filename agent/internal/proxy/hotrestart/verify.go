@@ -97,7 +97,7 @@ const untilItMatters = time.Second
 func (sh *shell) tellWhatIsMissing(ctx context.Context, c *child) {
 	b := backoff{untilItMatters, 5 * untilItMatters}
 	for b.wait(ctx) {
-		if info, err := c.admin.ServerInfo(ctx); err != nil || info.Epoch != c.epoch {
+		if _, err := ownAdmin(ctx, c); err != nil {
 			continue // the admin is dark in a long start, or still the parent's
 		}
 		got, err := c.admin.Resources(ctx, c.input.asksXDS())
@@ -107,18 +107,23 @@ func (sh *shell) tellWhatIsMissing(ctx context.Context, c *child) {
 	}
 }
 
-// identify asks who answers, on a fresh connection (rule 12).
-func identify(ctx context.Context, c *child) error {
+// ownAdmin asks who answers, on a fresh connection (rule 12): with a shared
+// admin it is the parent until the newcomer listens.
+func ownAdmin(ctx context.Context, c *child) (envoy.ServerInfo, error) {
 	info, err := c.admin.ServerInfo(ctx)
-	switch {
-	case err != nil:
-		return err
-	case info.Epoch != c.epoch:
-		return fmt.Errorf("admin %s answers for epoch %d, not %d", c.admin.Address(), info.Epoch, c.epoch)
-	case info.State != "LIVE":
-		return fmt.Errorf("state %s", info.State)
+	if err == nil && info.Epoch != c.epoch {
+		err = fmt.Errorf("admin %s answers for epoch %d, not %d", c.admin.Address(), info.Epoch, c.epoch)
 	}
-	return nil
+	return info, err
+}
+
+// identify wants the epoch itself to answer, and to be LIVE.
+func identify(ctx context.Context, c *child) error {
+	info, err := ownAdmin(ctx, c)
+	if err == nil && info.State != "LIVE" {
+		err = fmt.Errorf("state %s", info.State)
+	}
+	return err
 }
 
 func (sh *shell) verify(c *child) {
@@ -153,12 +158,11 @@ func (sh *shell) look(c *child) (got *envoy.Resources, missing []string) {
 	if err := identify(c.ctx, c); err != nil {
 		return nil, []string{err.Error()}
 	}
-	boot := c.input.boot
 	r, err := c.admin.Resources(c.ctx, c.input.asksXDS())
 	if err != nil {
 		return nil, []string{"resources: " + err.Error()}
 	}
-	if missing := envoy.Missing(boot, c.want, r); len(missing) > 0 {
+	if missing := envoy.Missing(c.input.boot, c.want, r); len(missing) > 0 {
 		return &r, missing
 	}
 	if err := sh.userCheck(c); err != nil {

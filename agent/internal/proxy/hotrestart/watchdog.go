@@ -32,7 +32,7 @@ func (sh *shell) guard(c *child) {
 			done()
 			if now := err != nil; now != silent && ctx.Err() == nil {
 				silent = now
-				sh.post(Silenced{Epoch: c.epoch, Ends: !silent})
+				sh.tell(c, Silenced{Epoch: c.epoch, Ends: !silent})
 			}
 		}
 	})
@@ -45,14 +45,14 @@ func (sh *shell) askStats(c *child) {
 	sh.background(func() {
 		if err := sh.makeWayToAsk(c, before); err != nil {
 			sh.log.Debug("hot-restart socket", "epoch", c.epoch, "error", err)
-			sh.post(Asked{Epoch: c.epoch})
+			sh.tell(c, Asked{Epoch: c.epoch})
 			return
 		}
 		err := envoy.AskStats(c.ctx, sh.dirs.Socket(c.epoch, "parent", c.epoch), sh.dirs.Socket(c.epoch, "child", c.epoch+1), guardTime)
 		if err != nil {
 			sh.log.Debug("hot-restart socket", "epoch", c.epoch, "error", err)
 		}
-		sh.post(Asked{Epoch: c.epoch, Answers: err == nil})
+		sh.tell(c, Asked{Epoch: c.epoch, Answers: err == nil})
 	})
 }
 

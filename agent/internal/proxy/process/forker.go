@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync/atomic"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -196,7 +197,7 @@ func adoptsOrphans() bool {
 		return true
 	}
 	var sub int32
-	if err := unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptr(ptr(&sub)), 0, 0, 0); err != nil {
+	if err := unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&sub)), 0, 0, 0); err != nil {
 		return false
 	}
 	return sub != 0
