@@ -38,6 +38,7 @@ func newcomerFaults() []fault {
 		fault{name: "has another hot-restart version", play: otherProtocol, said: []string{refusedIt, "they can't hand over"}}.by(shared),
 		fault{name: "hangs on a stopped parent, which goes on in time", play: parentStopped, said: []string{"epoch serves"}, unsaid: []string{takenBack}}.by(shared, plain),
 		fault{name: "hangs on a stopped parent until the deadline", play: parentStoppedTooLong, args: []string{"--handoff-deadline", "2s"}, said: []string{takenBack, "not LIVE after 2"}}.by(shared, plain),
+		fault{name: "is killed while it waits for a stopped parent, and so does the next", play: killedWaiting, said: []string{takenBack, "epoch serves"}, unsaid: []string{crashed}}.by(shared, own, plain),
 	)
 	return inGroup("The newcomer", rows)
 }
@@ -233,13 +234,31 @@ func parentStoppedUntil(c *scene, end syscall.Signal) {
 	c.over()
 }
 
+// killedWaiting: the parent's answer comes when somebody else waits for one.
+func killedWaiting(c *scene) {
+	c.begin()
+	parent := c.status().Of(0).PID
+	c.strike()
+	c.kill(parent, syscall.SIGSTOP)
+	c.hup()
+	c.await("epoch 1 to start", inState(1, "starting"))
+	c.stays(500*time.Millisecond, "it waits", inState(1, "starting"))
+	c.kill(c.status().Of(1).PID, syscall.SIGKILL)
+	c.goesOn(1)
+	c.hup()
+	c.await("epoch 1 to be tried again", func(st node.Status) bool { return st.Of(1) != nil })
+	c.stays(3*time.Second, "nobody takes over", node.Serves(0))
+	c.kill(parent, syscall.SIGCONT)
+	c.await("epoch 1 to serve", node.Serves(1))
+	c.over()
+}
+
 func parentStoppedTooLong(c *scene) {
 	c.begin()
 	parent := c.status().Of(0).PID
 	c.strike()
 	c.kill(parent, syscall.SIGSTOP)
 	c.hup()
-	c.until("the newcomer to be taken back", func() bool { return c.run.Logged(takenBack) > 0 })
+	c.goesOn(1) // plain: a parent that goes on a moment before has a newcomer that commits itself
 	c.kill(parent, syscall.SIGCONT)
-	c.goesOn(1)
 }

@@ -36,6 +36,7 @@ func parentFaults() []fault {
 		fault{name: "is stopped, then killed with a request outstanding", play: parentStoppedAndKilled, said: []string{crashed, goesOnAlone, "epoch serves"},
 			harm: "what it was answering, and whoever came before the newcomer listened", dark: true}.by(shared, own),
 		fault{name: "is stopped while it drains, then killed with a request outstanding", play: parentStoppedDraining, said: []string{"signal 9 (SIGKILL)"}}.by(shared),
+		fault{name: "is stopped while it drains, for 20 s", play: parentStoppedForGood, said: []string{"the parent does not answer"}, unsaid: []string{crashed}}.by(shared),
 		fault{name: "three generations end in odd order, and all of Envoy's timers fire", play: oddOrder, args: []string{"--handoff-deadline", "3s", "--drain-time", "1s", "--parent-shutdown-time", "6s"},
 			said: []string{"old epoch has ended"}}.by(shared),
 		fault{name: "the serving epoch is killed, and no other lives", play: newestAlone, said: []string{crashed, "signal 9 (SIGKILL)"}, harm: nobodyElse, dark: true, ends: 137}.by(shared, plain),
@@ -199,6 +200,25 @@ func parentStoppedDraining(c *scene) {
 	c.until("its admin to answer", func() bool { return c.askAdmin(time.Second) == nil })
 	c.over()
 	c.until("the end of the stream", held.isOver)
+}
+
+// parentStoppedForGood: each stats flush of the epoch that serves asks it.
+func parentStoppedForGood(c *scene) {
+	held := c.draining()
+	parent := c.status().Of(0).PID
+	c.strike()
+	c.kill(parent, syscall.SIGSTOP)
+	c.logs("the parent does not answer")
+	c.until("its child's admin to answer", func() bool { return c.askAdmin(time.Second) == nil })
+	c.over()
+	for end := time.Now().Add(12 * time.Second); time.Now().Before(end); <-time.After(100 * time.Millisecond) {
+		if err := c.askAdmin(time.Second); err != nil {
+			c.Fatalf("the admin hangs again: %v", err)
+		}
+	}
+	c.kill(parent, syscall.SIGCONT)
+	c.flows(held)
+	held.conn.Close()
 }
 
 func oddOrder(c *scene) {

@@ -18,6 +18,7 @@ func supervisorFaults() []fault {
 		fault{name: "is stopped for 5 s, idle", play: stoppedIdle}.by(shared),
 		fault{name: "is stopped for 5 s while a newcomer initialises", play: stoppedInInit, said: []string{"epoch serves"}, unsaid: []string{takenBack}}.by(shared, own, plain),
 		fault{name: "is stopped for 5 s while a newcomer is withheld", play: stoppedWithheld, said: []string{"epoch serves"}, unsaid: []string{takenBack}}.by(shared),
+		fault{name: "is stopped for 5 s, and a newcomer dies that waits for its parent's answer", play: stoppedAndOrphaned, said: []string{takenBack}, unsaid: []string{crashed}}.by(shared, plain),
 		fault{name: "is stopped for 5 s while a parent is released", play: stoppedInRelease, said: []string{"old epoch is ended"}}.by(shared),
 		fault{name: "SIGTERM to the whole process group", play: groupTerminated, args: []string{"--drain-time", "9s", "--parent-shutdown-time", "20s"}, said: []string{"stopping", "drained: no connection is left"}}.by(shared),
 		fault{name: "nobody reads its output for 10 s, over two handoffs", play: outputBlocked, said: []string{"dropped"}}.by(shared),
@@ -59,6 +60,24 @@ func stoppedWithheld(c *scene) {
 	open()
 	c.await("epoch 1 to serve", node.Serves(1))
 	c.over()
+}
+
+// stoppedAndOrphaned: the parent's answer finds neither newcomer nor supervisor.
+func stoppedAndOrphaned(c *scene) {
+	c.begin()
+	parent := c.status().Of(0).PID
+	c.kill(parent, syscall.SIGSTOP)
+	c.hup()
+	c.await("epoch 1 to start", inState(1, "starting"))
+	c.stays(500*time.Millisecond, "it waits", inState(1, "starting"))
+	newcomer := c.status().Of(1).PID
+	go func() { // ends long before stopped does
+		<-time.After(time.Second)
+		_ = syscall.Kill(newcomer, syscall.SIGKILL)
+		_ = syscall.Kill(parent, syscall.SIGCONT)
+	}()
+	c.stopped(5 * time.Second)
+	c.goesOn(1)
 }
 
 func stoppedInRelease(c *scene) {

@@ -52,7 +52,6 @@ func FuzzHotRestartDatagram(f *testing.F) {
 		}
 		if answer != nil {
 			checkAnswer(t, r, answer)
-			checkAnswer(t, r, append(bytes.Clone(answerBegun), restOf(answer)...))
 		}
 	})
 }
@@ -96,134 +95,139 @@ func checkFields(t *testing.T, message []byte) {
 const (
 	stepCommit = 6 + iota
 	stepGone
-	stepTaken
+	stepAnswered
+	stepOverdue
 	steps
 )
 
-// FuzzRelay runs any sequence of requests, commits and deaths through a relay.
+// FuzzRelay runs any sequence of requests, answers, commits and deaths through a
+// relay.
 func FuzzRelay(f *testing.F) {
-	f.Add(byte(0), []byte{2, 1, 1, 3, 4, stepCommit, 3, 5, stepGone, stepTaken, 3})
-	f.Add(byte(1), []byte{2, 4, 5, stepCommit, stepCommit, 4, stepGone})
+	f.Add(byte(0), []byte{2, stepAnswered, 1, stepAnswered, 3, stepAnswered, 4, 5, stepCommit, 3, stepGone, 3})
+	f.Add(byte(1), []byte{2, stepAnswered, 4, 5, stepCommit, stepCommit, 4, stepGone, 3})
 	f.Add(byte(2), []byte{2, 1, stepGone, 1, 3, stepCommit, 4, 5})
-	f.Add(byte(3), []byte{stepGone, stepTaken, 2, 0, 4, stepCommit})
+	f.Add(byte(3), []byte{stepGone, 2, 0, 4, stepCommit})
+	f.Add(byte(0), []byte{3, stepOverdue, 3, 1, stepAnswered, stepAnswered, 3, stepOverdue, 2, stepGone})
 	f.Fuzz(func(t *testing.T, switches byte, sequence []byte) {
 		w := relayWatch{T: t, state: relayState{passTerminate: switches&1 != 0, answerAdmin: switches&2 != 0}}
 		for i, b := range sequence {
-			w.step(i, b)
+			w.step(byte(i), b%steps)
 		}
-		w.end()
 	})
 }
 
-// relayWatch knows what a relay was told and what may come of it.
+// relayWatch is the newcomer, which waits for each answer, and the parent, which
+// answers one thing at a time.
 type relayWatch struct {
 	*testing.T
 	state           relayState
 	committed, gone bool
-	asked, answered int  // requests that expect an answer, and our answers
-	passed          int  // of those requests, to a living parent
-	wanted, drains  int  // drain_listeners asked for, and passed
-	half            bool // the beginning of an answer is out
+	waits           []byte // what the newcomer waits for
+	question        []byte // what the parent was asked
+	wanted, drains  int    // drain_listeners asked for, and passed
 }
 
-func (w *relayWatch) step(i int, b byte) {
-	var outs []relayOutput
-	before := w.state
-	in := relayInput{commit: b%steps == stepCommit, gone: b%steps == stepGone, taken: b%steps == stepTaken}
-	kind := UnknownRequest
-	if b%steps < stepCommit {
-		kind = Request(b % steps)
-		in.datagram = append(request(kind), byte(i)) // no two are the same
-		if expectsAnswer(kind) {
-			w.asked++
+// step does one thing, if it can happen.
+func (w *relayWatch) step(i, b byte) {
+	in := relayInput{commit: b == stepCommit, gone: b == stepGone, answered: b == stepAnswered, overdue: b == stepOverdue}
+	switch {
+	case in.answered && w.question == nil, b < stepCommit && w.waits != nil:
+		return
+	case b < stepCommit:
+		in.request = append(request(Request(b)), i) // no two are the same
+		if expectsAnswer(Request(b)) {
+			w.waits = in.request
 		}
-		if kind == DrainListeners {
+		if Request(b) == DrainListeners {
 			w.wanted++
 		}
 	}
-	w.state, outs = before.next(in)
+	answered := w.question
+	if in.answered || in.gone {
+		w.question = nil
+	}
 	w.committed, w.gone = w.committed || in.commit, w.gone || in.gone
-	if len(outs) > 1 && !in.commit { // it may pass an end that was withheld as well
-		w.Fatalf("step %d: %d datagrams at once", i, len(outs))
-	}
+	var outs []relayOutput
+	w.state, outs = w.state.next(in)
 	for _, o := range outs {
-		w.out(kind, in, o)
+		w.out(in, answered, o)
 	}
-	if w.gone && expectsAnswer(kind) && len(outs) == 0 {
-		w.Errorf("step %d: %v of a dead parent has no answer", i, kind)
+	if w.waits != nil && (w.gone || w.question == nil) {
+		w.Fatalf("step %d: the newcomer hangs in %v", i, ParseRequest(w.waits))
 	}
-	if expectsAnswer(kind) && len(outs) == 0 {
-		w.Errorf("step %d: %v is swallowed, and the newcomer hangs", i, kind)
+	if w.state.waits != ParseRequest(w.waits) {
+		w.Fatalf("step %d: the newcomer waits for %v, not for %v", i, ParseRequest(w.waits), w.state.waits)
+	}
+	if w.committed && !w.gone && w.wanted > 0 && w.drains == 0 || w.drains > w.wanted {
+		w.Fatalf("step %d: committed %t, drain_listeners asked for %d times and passed %d times", i, w.committed, w.wanted, w.drains)
 	}
 }
 
-func (w *relayWatch) out(kind Request, in relayInput, o relayOutput) {
-	if o.pass == nil {
-		w.answer(kind, in, o)
-		return
-	}
-	passed := ParseRequest(o.pass)
+func (w *relayWatch) out(in relayInput, answered []byte, o relayOutput) {
 	switch {
-	case o.answer != UnknownRequest || o.part != whole:
-		w.Errorf("passed and answered: %+v", o)
+	case o.ask != nil:
+		w.asks(o.ask)
+	case o.say != nil:
+		w.says(ParseRequest(o.say))
+	case o.deliver:
+		if answered == nil || !bytes.Equal(answered, w.waits) {
+			w.Errorf("the answer to %x is delivered for %x", answered, w.waits)
+		}
+		w.waits = nil
+	default:
+		kind := ParseRequest(w.waits)
+		ours := w.gone || kind == ShutdownAdmin && w.state.answerAdmin || kind == StatsRequest && (in.overdue || w.question != nil)
+		if o.answer != kind || kind == UnknownRequest || !ours {
+			w.Errorf("%v is answered in the parent's place, which is gone: %t; the newcomer waits for %v", o.answer, w.gone, kind)
+		}
+		w.waits = nil
+	}
+}
+
+func (w *relayWatch) asks(d []byte) {
+	switch {
 	case w.gone:
-		w.Errorf("%v is passed to a dead parent", passed)
-	case passed == DrainListeners && !w.committed:
-		w.Error("drain_listeners is passed before the commit")
-	case passed == Terminate && !(w.state.passTerminate && w.committed):
-		w.Error("terminate is passed (rule 6)")
-	case passed == ShutdownAdmin && w.state.answerAdmin:
+		w.Errorf("a dead parent is asked %x", d)
+	case w.question != nil:
+		w.Errorf("the parent is asked %x, and has still to answer %x", d, w.question)
+	case !bytes.Equal(d, w.waits):
+		w.Errorf("the parent is asked %x, the newcomer has asked %x", d, w.waits)
+	case ParseRequest(d) == ShutdownAdmin && w.state.answerAdmin:
 		w.Error("shutdown_admin is passed, and the parent loses its admin")
-	case in.datagram != nil && !bytes.Equal(o.pass, in.datagram):
-		w.Errorf("%x is passed where %x came", o.pass, in.datagram)
-	case in.datagram == nil && passed != DrainListeners && passed != Terminate:
-		w.Errorf("%v is passed, unasked", passed)
 	}
-	if passed == DrainListeners {
-		if w.drains++; w.drains > w.wanted {
-			w.Errorf("drain_listeners asked for %d times and passed %d times", w.wanted, w.drains)
-		}
+	w.question = d
+}
+
+func (w *relayWatch) says(r Request) {
+	switch {
+	case w.gone:
+		w.Errorf("a dead parent is told %v", r)
+	case r == DrainListeners && !w.committed:
+		w.Error("drain_listeners is passed before the commit")
+	case r == Terminate && !(w.state.passTerminate && w.committed):
+		w.Error("terminate is passed (rule 6)")
 	}
-	if expectsAnswer(passed) {
-		w.passed++
+	if r == DrainListeners {
+		w.drains++
 	}
 }
 
-func (w *relayWatch) answer(kind Request, in relayInput, o relayOutput) {
-	if o.part == whole && !expectsAnswer(o.answer) && o.answer == kind {
-		return // no answer at all: nothing is sent
-	}
-	if !w.gone && !(kind == ShutdownAdmin && w.state.answerAdmin) {
-		w.Errorf("an answer in the place of a living parent: %+v", o)
-	}
-	if o.part == beginning {
-		if w.half || !in.gone || w.passed == 0 {
-			w.Errorf("an answer is begun for nobody: %+v", o)
+// FuzzStatsOfAParent reads what a parent may answer.
+func FuzzStatsOfAParent(f *testing.F) {
+	f.Add(statsReply(entry(gaugesField, "a", numberField(mapValue, 3)), entry(dynamicsField, "a", bytesField(mapValue, []byte{1}))))
+	f.Add(answerFor(ShutdownAdmin, time.Unix(1, 0))[frameHeader:])
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, reply []byte) {
+		answer := gaugesAtZero(reply)
+		if answer == nil {
+			return
 		}
-		w.half = true
-		return
-	}
-	if (o.part == rest) != w.half {
-		w.Errorf("half an answer: %+v, begun %t", o, w.half)
-	}
-	if kind != UnknownRequest && o.answer != kind {
-		w.Errorf("%v is answered as %v", kind, o.answer)
-	}
-	w.half = false
-	w.answered++
-	if w.answered > w.asked {
-		w.Errorf("%d answers to %d requests", w.answered, w.asked)
-	}
-}
-
-func (w *relayWatch) end() {
-	if w.committed && !w.gone && w.wanted > 0 && w.drains == 0 {
-		w.Error("committed, and drain_listeners is still withheld")
-	}
-	if w.answered+w.passed < w.asked {
-		w.Errorf("%d requests, %d answered, %d passed", w.asked, w.answered, w.passed)
-	}
-	if w.gone && !w.half && w.state.begun {
-		w.Error("what was begun is finished, and still open")
-	}
+		checkAnswer(t, StatsRequest, answer)
+		if len(answer) > 3*len(reply)+100 {
+			t.Errorf("%d bytes of %d", len(answer), len(reply))
+		}
+		if gaugesAtZero(answer[frameHeader:]) != nil {
+			t.Errorf("not all are at zero: % x", answer)
+		}
+	})
 }

@@ -78,6 +78,9 @@ func frame(message ...byte) []byte {
 // drainRequest is what a newcomer sends when it is LIVE.
 var drainRequest = frame(0x0a, 2, 0x22, 0)
 
+// statsRequest is what a child sends at each of its stats flushes.
+var statsRequest = frame(0x0a, 2, 0x1a, 0)
+
 // answerFor is the answer of a parent that is gone: no stats, no socket. nil
 // means that the request expects none. A shutdown_admin answer is never empty:
 // that would mean "no reuse_port", and the newcomer would take one socket for
@@ -94,20 +97,4 @@ func answerFor(r Request, firstStart time.Time) []byte {
 		return frame(append([]byte{0x12, byte(len(m) + 2), 0x12, byte(len(m))}, m...)...)
 	}
 	return nil
-}
-
-// partedLength of an answer that is sent in two parts: enough for each of them,
-// the rest is a field that Envoy doesn't know.
-const partedLength = 64
-
-// answerBegun is the first part, the same for all kinds of answers. Envoy takes
-// a message in any number of datagrams, if the length is whole.
-var answerBegun = binary.BigEndian.AppendUint64(nil, partedLength)
-
-// restOf is the second part of an answer.
-func restOf(answer []byte) []byte {
-	const paddingField = 15<<3 | 2 // length-delimited
-	m := append([]byte(nil), answer[frameHeader:]...)
-	padding := partedLength - len(m) - 2
-	return append(append(m, paddingField, byte(padding)), make([]byte, padding)...)
 }

@@ -1,37 +1,34 @@
 package envoy
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
-	"sync/atomic"
-	"syscall"
+	"sync"
 	"time"
 )
 
 // Relay stands between a newcomer and its parent: bound at the parent's name
 // under the newcomer's path, it sees each request and passes, withholds or
-// answers it (docs/concepts.md). It must live as long as the newcomer: a
-// newcomer whose requests find nobody aborts ten seconds later (fact 4).
+// answers it, and hands on the parent's answers (docs/concepts.md). It must live
+// as long as the newcomer: a newcomer whose requests find nobody aborts ten
+// seconds later (fact 4).
 type Relay struct {
 	conn     *net.UnixConn
-	toParent *net.UnixAddr
 	toChild  *net.UnixAddr
 	opts     RelayOptions
-
-	commands chan relayInput
-	done     chan struct{}
-	passed   atomic.Pointer[time.Time] // when a request was last passed; nil: never
+	requests chan part
+	commits  chan struct{}
+	closing  chan struct{}
+	wait     sync.WaitGroup
 }
 
 // RelayOptions say where a relay stands and what it tells.
 type RelayOptions struct {
-	Listen        string    // the parent's name under the newcomer's path
-	Parent        string    // the parent's own socket
-	Child         string    // the newcomer's own socket, for our answers
+	Listen        string // the parent's name under the newcomer's path
+	Child         string // the newcomer's own socket
+	Parent        *Parent
 	FirstStart    time.Time // start of the first epoch, told when the parent can't
 	PassTerminate bool      // UDP and QUIC: the newcomer's own timer ends the parent
 	AnswerAdmin   bool      // the parent keeps its admin, a socket of its own
@@ -43,172 +40,190 @@ type RelayOptions struct {
 
 // StartRelay binds the relay's name and serves it until Close.
 func StartRelay(o RelayOptions) (*Relay, error) {
-	if err := os.Remove(o.Listen); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	conn, err := net.ListenUnixgram("unixgram", unixgram(o.Listen))
+	conn, err := bindName(o.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("bind the relay: %w", err)
 	}
-	// The directory is private already; this is for whoever reads `ls -l`.
-	if err := os.Chmod(o.Listen, 0o600); err != nil {
-		conn.Close()
-		return nil, err
-	}
 	r := &Relay{
-		conn: conn, toParent: unixgram(o.Parent), toChild: unixgram(o.Child), opts: o,
-		commands: make(chan relayInput, 1), done: make(chan struct{}),
+		conn: conn, toChild: unixgram(o.Child), opts: o,
+		requests: make(chan part), commits: make(chan struct{}, 1), closing: make(chan struct{}),
 	}
-	go r.serve() // ends in Close
+	r.wait.Go(r.receive) // both end in Close
+	r.wait.Go(r.serve)
 	return r, nil
 }
 
-func unixgram(name string) *net.UnixAddr { return &net.UnixAddr{Name: name, Net: "unixgram"} }
-
 // Commit passes the withheld drain_listeners, and from now on any other.
-func (r *Relay) Commit() { r.tell(relayInput{commit: true}) }
-
-// ParentGone makes the relay answer in the parent's place, the request that
-// may be outstanding included.
-func (r *Relay) ParentGone() { r.tell(relayInput{gone: true}) }
+func (r *Relay) Commit() {
+	select {
+	case r.commits <- struct{}{}:
+	default: // it is told already
+	}
+}
 
 // Close ends the relay and takes its name away; only when the newcomer is dead.
 func (r *Relay) Close() {
+	close(r.closing)
 	r.conn.Close()
-	<-r.done
+	r.wait.Wait()
 	os.Remove(r.opts.Listen)
 }
 
-// tell wakes serve, which may wait for a datagram: a deadline that has passed
-// ends the wait.
-func (r *Relay) tell(in relayInput) {
-	select {
-	case r.commands <- in:
-		r.conn.SetReadDeadline(longAgo)
-	case <-r.done:
+func (r *Relay) receive() {
+	defer close(r.requests)
+	receiver := newReceiver(r.conn)
+	for {
+		part, err := receiver.next()
+		if err != nil {
+			return
+		}
+		r.requests <- part
 	}
 }
 
-var longAgo = time.Unix(1, 0)
-
-// largestDatagram is room for any of Envoy's, which have at most 4096 bytes.
-const largestDatagram = 1 << 16
+// statsPatience is how often, a second apart, a relay waits for a parent's
+// stats. Each wait is one of its own, so that a supervisor that was stopped
+// doesn't find all of it over.
+const statsPatience = 5
 
 // serve owns the relay's state.
 func (r *Relay) serve() {
-	defer close(r.done)
-	state := relayState{passTerminate: r.opts.PassTerminate, answerAdmin: r.opts.AnswerAdmin}
-	seen := map[Request]bool{}
-	buf := make([]byte, largestDatagram)
-	pause := firstLook
+	s := service{Relay: r, seen: map[Request]bool{}, state: relayState{
+		passTerminate: r.opts.PassTerminate, answerAdmin: r.opts.AnswerAdmin,
+	}}
+	tick := time.NewTicker(time.Second)
+	tick.Stop()
 	for {
-		n, _, err := r.conn.ReadFromUnix(buf)
-		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			r.conn.SetReadDeadline(time.Time{}) // before the look at the commands: see tell
-			if state.begun {
-				r.askIfTaken()
-			}
-		case errors.Is(err, net.ErrClosed):
-			return
-		case err != nil:
-			r.opts.Log.Warn("relay: receive failed", "error", err)
-			return
-		default:
-			if in, ok := r.arrived(bytes.Clone(buf[:n]), seen); ok {
-				state = r.decide(state, in)
-			}
+		requests := r.requests
+		if s.state.waits != UnknownRequest { // one question at a time
+			requests = nil
 		}
-		for len(r.commands) > 0 {
-			state = r.decide(state, <-r.commands)
+		select {
+		case d, ok := <-requests:
+			if !ok {
+				return
+			}
+			s.arrived(d)
+			if s.state.waits == StatsRequest {
+				s.patience = statsPatience
+				tick.Reset(time.Second)
+			}
+		case m, ok := <-s.reply:
+			s.replied(m, ok)
+		case <-r.commits:
+			s.decide(relayInput{commit: true})
+		case <-tick.C:
+			s.ticked()
+		case <-r.closing:
+			for range r.requests { // until receive has ended
+			}
+			return
 		}
-		if state.begun {
-			r.lookAgainIn(pause)
-			pause = min(2*pause, mostLook)
+		if s.state.waits != StatsRequest {
+			tick.Stop()
 		}
 	}
 }
 
-// lookAgainIn ends the wait for a datagram early, unless a command came
-// meanwhile, whose deadline this would replace.
-func (r *Relay) lookAgainIn(pause time.Duration) {
-	r.conn.SetReadDeadline(time.Now().Add(pause))
-	if len(r.commands) > 0 {
-		r.conn.SetReadDeadline(longAgo)
-	}
+// service is what serve remembers beside the state.
+type service struct {
+	*Relay
+	state    relayState
+	seen     map[Request]bool
+	reply    <-chan message // of the question that is with the parent
+	answer   message        // the parent's, on its way
+	patience int            // ticks left
+	takeBack []byte         // the parent's gauges at 0, for when it is gone
 }
 
-// arrived turns a datagram into an input; seen remembers what was told. What is
-// no request goes no further: a parent aborts for it ("received a brokenly tiny
-// message fragment"), and that is the epoch that serves.
-func (r *Relay) arrived(d []byte, seen map[Request]bool) (relayInput, bool) {
-	if bytes.Equal(d, takenMark) {
-		return relayInput{taken: true}, true
-	}
-	k, first := ParseRequest(d), false
-	first, seen[k] = !seen[k], true
-	if !sound(d) {
+// arrived takes a datagram of the newcomer. What is no request goes no further:
+// a parent aborts for it ("received a brokenly tiny message fragment"), and that
+// is the epoch that serves.
+func (s *service) arrived(d part) {
+	d.close()
+	k := ParseRequest(d.data)
+	first := !s.seen[k]
+	s.seen[k] = true
+	if !sound(d.data) {
 		if first {
-			r.opts.Log.Warn("relay: dropped a datagram that is no request", "bytes", len(d))
+			s.opts.Log.Warn("relay: dropped a datagram that is no request", "bytes", len(d.data))
 		}
-		return relayInput{}, false
+		return
 	}
 	if first {
-		r.opts.Seen(k)
+		s.opts.Seen(k)
 	}
-	return relayInput{datagram: d}, true
+	s.decide(relayInput{request: d.data})
+}
+
+func (s *service) replied(m message, ok bool) {
+	s.reply = nil
+	if !ok {
+		s.decide(relayInput{gone: true})
+		return
+	}
+	s.answer = m
+	s.decide(relayInput{answered: true})
+	s.answer.close() // late: it was not delivered
+	s.answer = message{}
+}
+
+func (s *service) ticked() {
+	if s.patience--; s.patience > 0 {
+		return
+	}
+	s.opts.Log.Warn("relay: the parent does not answer, so the newcomer gets no stats of it for now; is it stopped?")
+	s.decide(relayInput{overdue: true})
 }
 
 // decide lets the state decide and carries it out.
-func (r *Relay) decide(state relayState, in relayInput) relayState {
-	state, outs := state.next(in)
-	for len(outs) > 0 {
-		out := outs[0]
-		outs = outs[1:]
-		if r.emit(out) == errParentGone && !state.gone {
-			var more []relayOutput
-			state, more = state.next(relayInput{gone: true})
-			outs = append(outs, more...)
+func (s *service) decide(in relayInput) {
+	var outs []relayOutput
+	s.state, outs = s.state.next(in)
+	for _, out := range outs {
+		switch {
+		case out.ask != nil:
+			s.reply = s.opts.Parent.ask(out.ask, s.closing)
+		case out.say != nil:
+			s.say(out.say)
+		case out.deliver:
+			s.deliver()
+		default:
+			s.tell(part{data: s.answerMyself(out.answer)})
 		}
 	}
-	return state
 }
 
-var errParentGone = errors.New("parent gone")
-
-// emit sends one datagram. A parent that reads nothing must not stop us: the
-// queue holds far more than the one request a newcomer has outstanding.
-func (r *Relay) emit(o relayOutput) error {
-	to, data := r.toParent, o.pass
-	if data == nil {
-		to, data = r.toChild, o.answerData(r.opts.FirstStart)
+// say passes what needs no answer. A parent that is gone needs none of it.
+func (s *service) say(d []byte) {
+	if err := s.opts.Parent.say(d); err != nil {
+		s.opts.Log.Debug("relay: the parent can't be told", "request", ParseRequest(d).String(), "error", err)
 	}
-	if data == nil {
-		return nil
-	}
-	now := time.Now()
-	if to == r.toParent {
-		r.passed.Store(&now)
-	}
-	r.conn.SetWriteDeadline(now.Add(time.Second))
-	_, err := r.conn.WriteToUnix(data, to)
-	switch {
-	case err == nil || errors.Is(err, net.ErrClosed):
-		return nil
-	case errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT):
-		if to == r.toParent {
-			return errParentGone
-		}
-		return nil // the newcomer is dead as well; whoever reaps it tells of it
-	}
-	r.opts.Log.Warn("relay: send failed", "to", to.Name, "request", ParseRequest(data).String(), "error", err)
-	return nil
 }
 
-// LastPassed is when a request was last passed to the parent; zero: never.
-func (r *Relay) LastPassed() time.Time {
-	if at := r.passed.Load(); at != nil {
-		return *at
+func (s *service) deliver() {
+	if all := s.answer.bytes(); submessage(submessage(all, replyField), statsField) != nil {
+		s.takeBack = gaugesAtZero(all)
 	}
-	return time.Time{}
+	for _, p := range s.answer.parts {
+		s.tell(p)
+	}
+	s.answer = message{}
+}
+
+// answerMyself answers in the parent's place.
+func (s *service) answerMyself(kind Request) []byte {
+	if kind == StatsRequest && s.state.gone && s.takeBack != nil {
+		defer func() { s.takeBack = nil }()
+		return s.takeBack
+	}
+	return answerFor(kind, s.opts.FirstStart)
+}
+
+// tell sends a datagram to the newcomer. One that is stopped is waited for,
+// until it goes on or Close.
+func (s *service) tell(p part) {
+	if err := p.send(s.conn, s.toChild); err != nil { // it is dead; whoever reaps it tells of it
+		s.opts.Log.Debug("relay: the newcomer can't be answered", "error", err)
+	}
 }

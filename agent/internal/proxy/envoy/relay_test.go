@@ -3,11 +3,14 @@ package envoy
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -17,6 +20,7 @@ type stand struct {
 	*testing.T
 	*Relay
 	parent, child *net.UnixConn
+	asParent      *Parent
 	seen          chan Request
 }
 
@@ -25,13 +29,37 @@ func newStand(t *testing.T) *stand {
 	dir := shortDir(t)
 	s := &stand{T: t, seen: make(chan Request, 100)}
 	s.parent, s.child = bind(t, filepath.Join(dir, "parent")), bind(t, filepath.Join(dir, "child"))
+	log := slog.New(slog.DiscardHandler)
 	var err error
+	s.asParent, err = OpenParent(filepath.Join(dir, "parent"), filepath.Join(dir, "answers"), log)
+	wantNil(t, err)
 	s.Relay, err = StartRelay(RelayOptions{
-		Listen: filepath.Join(dir, "relay"), Parent: filepath.Join(dir, "parent"), Child: filepath.Join(dir, "child"),
-		FirstStart: time.Unix(1000, 0), Seen: func(r Request) { s.seen <- r }, Log: slog.New(slog.DiscardHandler),
+		Listen: filepath.Join(dir, "relay"), Child: filepath.Join(dir, "child"), Parent: s.asParent,
+		FirstStart: time.Unix(1000, 0), Seen: func(r Request) { s.seen <- r }, Log: log,
 	})
 	wantNil(t, err)
 	return s
+}
+
+func (s *stand) end() {
+	s.Close()
+	s.asParent.Close()
+}
+
+// exchange is a question that the parent answers.
+func (s *stand) exchange(r Request) {
+	s.Helper()
+	s.asks(r)
+	s.gets("parent", s.parent, request(r))
+	s.replies(answerFor(r, time.Unix(7, 0)))
+	s.gets("newcomer", s.child, answerFor(r, time.Unix(7, 0)))
+}
+
+// replies is the parent's answer.
+func (s *stand) replies(answer []byte) {
+	s.Helper()
+	_, err := s.parent.WriteToUnix(answer, s.asParent.answers)
+	wantNil(s.T, err)
 }
 
 func bind(t *testing.T, path string) *net.UnixConn {
@@ -76,17 +104,14 @@ func (s *stand) sees(want Request) {
 
 func TestRelayWithholdsTheDrainUntilTheCommit(t *testing.T) {
 	s := newStand(t)
-	defer s.Close()
-	s.asks(PassListenSocket)
-	s.gets("parent", s.parent, request(PassListenSocket))
+	defer s.end()
+	s.exchange(PassListenSocket)
 	s.asks(DrainListeners)
 	s.asks(Terminate)
-	s.asks(StatsRequest)
-	s.gets("parent, past what was withheld", s.parent, request(StatsRequest))
+	s.exchange(StatsRequest) // past what was withheld
 	s.Commit()
 	s.gets("parent after the commit", s.parent, request(DrainListeners))
-	s.asks(PassListenSocket)
-	s.gets("parent later", s.parent, request(PassListenSocket))
+	s.exchange(PassListenSocket)
 	for _, r := range []Request{PassListenSocket, DrainListeners, Terminate, StatsRequest} {
 		s.sees(r)
 	}
@@ -95,35 +120,92 @@ func TestRelayWithholdsTheDrainUntilTheCommit(t *testing.T) {
 	}
 }
 
-// The request that the parent had not answered is answered too (fact 28).
-func TestRelayAnswersForAParentThatIsGone(t *testing.T) {
+// Listening sockets come along; none stays with us.
+func TestRelayHandsListeningSocketsOn(t *testing.T) {
 	s := newStand(t)
-	defer s.Close()
-	s.asks(StatsRequest)
-	s.gets("parent", s.parent, request(StatsRequest))
-	s.ParentGone()
-	s.gets("newcomer, of its own accord", s.child, answerBegun)
-	s.gets("newcomer, since it has read that", s.child, restOf(answerFor(StatsRequest, time.Time{})))
-	s.asks(ShutdownAdmin)
-	s.gets("newcomer", s.child, answerFor(ShutdownAdmin, time.Unix(1000, 0)))
-}
-
-// One answer too many would be taken for that of the next request.
-func TestRelayAnswersNothingTwice(t *testing.T) {
-	s := newStand(t)
-	defer s.Close()
+	defer s.end()
+	r, w, err := os.Pipe()
+	wantNil(t, err)
+	defer r.Close()
 	s.asks(PassListenSocket)
 	s.gets("parent", s.parent, request(PassListenSocket))
-	s.ParentGone() // but it had answered
-	s.asks(Terminate)
+	_, _, err = s.parent.WriteMsgUnix(answerFor(PassListenSocket, time.Time{}), syscall.UnixRights(int(w.Fd())), s.asParent.answers)
+	wantNil(t, err)
+	wantNil(t, w.Close())
+	s.child.SetReadDeadline(time.Now().Add(10 * time.Second))
+	got, err := newReceiver(s.child).next()
+	if err != nil || len(got.files) != 1 || !bytes.Equal(got.data, answerFor(PassListenSocket, time.Time{})) {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	passed := os.NewFile(uintptr(got.files[0]), "passed")
+	_, err = passed.WriteString("x")
+	wantNil(t, err)
+	wantNil(t, passed.Close())
+	r.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if all, err := io.ReadAll(r); string(all) != "x" || err != nil {
+		t.Errorf("%q, %v: somebody else holds it open", all, err)
+	}
+}
+
+// The request that the parent had not answered is answered (fact 28).
+func TestRelayAnswersForAParentThatIsGone(t *testing.T) {
+	for name, half := range map[string][][]byte{"unanswered": nil, "in the middle of an answer": long(10_000)[:2]} {
+		t.Run(name, func(t *testing.T) {
+			s := newStand(t)
+			defer s.end()
+			s.asks(StatsRequest)
+			s.gets("parent", s.parent, request(StatsRequest))
+			for _, d := range half {
+				s.replies(d)
+			}
+			s.parent.Close()
+			s.asParent.Gone()
+			s.gets("newcomer", s.child, answerFor(StatsRequest, time.Time{}))
+			s.asks(ShutdownAdmin)
+			s.gets("newcomer", s.child, answerFor(ShutdownAdmin, time.Unix(1000, 0)))
+			s.Commit() // there is nobody to drain
+			s.asks(DrainListeners)
+			s.asks(PassListenSocket)
+			s.gets("newcomer", s.child, answerFor(PassListenSocket, time.Time{}))
+		})
+	}
+}
+
+// Envoy adds a parent's gauges to its child's, and nobody else takes them back.
+func TestRelayTakesBackTheGaugesOfAParentThatIsGone(t *testing.T) {
+	s := newStand(t)
+	defer s.end()
+	stats := frame(statsReply(entry(gaugesField, "held", numberField(mapValue, 3)))...)
 	s.asks(StatsRequest)
-	s.sees(PassListenSocket)
-	s.sees(Terminate)
-	s.sees(StatsRequest)
-	s.gets("newcomer", s.child, answerBegun)
-	s.gets("newcomer", s.child, restOf(answerFor(StatsRequest, time.Time{})))
-	s.asks(PassListenSocket)
-	s.gets("newcomer", s.child, answerFor(PassListenSocket, time.Time{}))
+	s.gets("parent", s.parent, request(StatsRequest))
+	s.replies(stats)
+	s.gets("newcomer", s.child, stats)
+	s.parent.Close()
+	s.asParent.Gone()
+	s.asks(StatsRequest)
+	s.gets("newcomer", s.child, gaugesAtZero(stats[frameHeader:]))
+	s.asks(StatsRequest)
+	s.gets("newcomer, once only", s.child, answerFor(StatsRequest, time.Time{}))
+}
+
+// A stopped parent must not stop the epoch that serves, whose main thread waits
+// for its stats.
+func TestRelayAnswersForAParentThatIsStopped(t *testing.T) {
+	conn := bind(t, filepath.Join(shortDir(t), "relay"))
+	s := service{
+		Relay:    &Relay{conn: conn, toChild: unixgram("/nowhere"), opts: RelayOptions{Log: slog.New(slog.DiscardHandler)}},
+		state:    relayState{waits: StatsRequest, asked: true},
+		patience: statsPatience,
+	}
+	for range statsPatience - 1 {
+		s.ticked()
+	}
+	if s.state.waits != StatsRequest {
+		t.Fatal("too early")
+	}
+	if s.ticked(); s.state.waits != UnknownRequest || !s.state.asked {
+		t.Errorf("%+v", s.state)
+	}
 }
 
 // A newcomer as Envoy is one, whose parent may die at any moment: each answer
@@ -142,7 +224,7 @@ func TestRelayKeepsQuestionsAndAnswersInStep(t *testing.T) {
 			s.takesAnswer(kind)
 		}
 		<-died
-		s.Close()
+		s.end()
 	}
 }
 
@@ -155,36 +237,31 @@ func (s *stand) answersThenDies(n int) {
 		if err != nil {
 			return // it was to give more than it was asked for
 		}
-		s.parent.WriteToUnix(answerFor(ParseRequest(buf[:got]), time.Time{}), s.toChild)
+		s.parent.WriteToUnix(answerFor(ParseRequest(buf[:got]), time.Time{}), s.asParent.answers)
 	}
 	s.parent.SetReadDeadline(time.Now().Add(3 * time.Millisecond))
 	s.parent.Read(buf)
 	s.parent.Close()
-	s.ParentGone()
+	s.asParent.Gone()
 }
 
-// takesAnswer reads a whole answer, in one datagram or more.
 func (s *stand) takesAnswer(kind Request) {
 	s.Helper()
 	s.child.SetReadDeadline(time.Now().Add(10 * time.Second))
-	var got []byte
 	buf := make([]byte, largestDatagram)
-	for len(got) < frameHeader || len(got) < frameHeader+int(got[frameHeader-1]) {
-		n, err := s.child.Read(buf)
-		if err != nil {
-			s.Fatalf("the answer to %v: %v", kind, err)
-		}
-		got = append(got, buf[:n]...)
+	n, err := s.child.Read(buf)
+	if err != nil {
+		s.Fatalf("the answer to %v: %v", kind, err)
 	}
-	if want := answerFor(kind, time.Time{}); !bytes.Equal(got[frameHeader+2:frameHeader+3], want[frameHeader+2:frameHeader+3]) {
-		s.Fatalf("asked for %v, answered % x", kind, got)
+	if want := answerFor(kind, time.Time{}); !bytes.Equal(buf[frameHeader+2:frameHeader+3], want[frameHeader+2:frameHeader+3]) {
+		s.Fatalf("asked for %v, answered % x", kind, buf[:n])
 	}
 }
 
 // Envoy aborts for what is no request, and the parent is the one that serves.
 func TestRelayPassesNothingThatIsNoRequest(t *testing.T) {
 	s := newStand(t)
-	defer s.Close()
+	defer s.end()
 	for _, d := range [][]byte{
 		{}, {0}, []byte("garbage"), bytes.Repeat([]byte{0xff}, 4096), bytes.Repeat([]byte{1}, largestDatagram),
 		request(StatsRequest)[:9], append(request(StatsRequest), 0), frame(0x12, 2, 0x1a, 0), frame(0x0a, 2, 0x7a, 0),
@@ -192,32 +269,27 @@ func TestRelayPassesNothingThatIsNoRequest(t *testing.T) {
 		_, err := s.child.WriteToUnix(d, unixgram(s.opts.Listen))
 		wantNil(t, err)
 	}
+	s.exchange(StatsRequest)
+}
+
+// A large answer waits for a newcomer that is stopped, and for nothing else.
+func TestRelayWaitsForANewcomerThatIsStopped(t *testing.T) {
+	s := newStand(t)
 	s.asks(StatsRequest)
 	s.gets("parent", s.parent, request(StatsRequest))
-}
-
-// A parent that was stopped leaves its requests unread when it dies.
-func TestRelayOutlivesAParentThatIsStopped(t *testing.T) {
-	s := newStand(t)
-	defer s.Close()
+	parts := long(400_000) // more than a queue holds
+	for _, d := range parts {
+		s.replies(d)
+	}
+	for i, d := range parts {
+		s.gets(fmt.Sprintf("newcomer, datagram %d", i), s.child, d)
+	}
 	s.asks(StatsRequest)
-	s.sees(StatsRequest)
-	s.Commit()
-	s.parent.Close()
-	s.ParentGone()
-	s.gets("newcomer", s.child, answerBegun)
-	s.gets("newcomer", s.child, restOf(answerFor(StatsRequest, time.Time{})))
-}
-
-func TestRelayFindsOutByItselfThatTheParentIsGone(t *testing.T) {
-	s := newStand(t)
-	defer s.Close()
-	s.parent.Close()
-	s.asks(PassListenSocket)
-	s.gets("newcomer", s.child, answerBegun)
-	s.gets("newcomer", s.child, restOf(answerFor(PassListenSocket, time.Time{})))
-	s.asks(PassListenSocket)
-	s.gets("newcomer", s.child, answerFor(PassListenSocket, time.Time{}))
+	s.gets("parent", s.parent, request(StatsRequest))
+	for _, d := range parts {
+		s.replies(d)
+	}
+	s.end() // in the middle of it
 }
 
 // A command must not be lost between a look at the commands and a wait for
@@ -229,18 +301,17 @@ func TestRelayHearsCommandsWhileItIsIdleAndWhileItIsBusy(t *testing.T) {
 		s.sees(DrainListeners)
 		s.Commit()
 		s.gets("parent", s.parent, request(DrainListeners))
-		s.Close()
+		s.end()
 	}
 }
 
 func TestRelayLeavesNothing(t *testing.T) {
 	s := newStand(t)
 	listen := s.opts.Listen
-	s.Close()
+	s.end()
 	if _, err := os.Lstat(listen); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 	s.Commit() // of one that has ended: nobody waits
-	s.ParentGone()
 	s.Commit()
 }

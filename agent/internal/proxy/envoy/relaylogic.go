@@ -9,39 +9,41 @@ func NewRelayLogic(passTerminate bool) *RelayLogic {
 	return &RelayLogic{relayState{passTerminate: passTerminate}}
 }
 
-// RelayDeed is one datagram that a relay sends: a request passed to the parent,
-// an answer in its place, or the beginning of an answer, which only a newcomer
-// that waits for one reads (see Taken). Exactly one of the three is set.
+// RelayDeed is one thing that a relay does: it asks the parent, or tells it what
+// needs no answer, it delivers the parent's answer, or answers in its place.
+// Exactly one of the four is set.
 type RelayDeed struct {
-	Pass, Answer Request
-	Begin        bool
+	Ask, Say, Answer Request
+	Deliver          bool
 }
+
+// Waits is the request that the newcomer waits for the parent to answer. Until
+// then a relay takes no other.
+func (l *RelayLogic) Waits() Request { return l.state.waits }
+
+// StatsPatience is how many seconds a relay waits for a parent's stats.
+const StatsPatience = statsPatience
 
 // Asked is a request of the newcomer.
 func (l *RelayLogic) Asked(r Request) []RelayDeed {
-	return l.next(relayInput{datagram: frame(0x0a, 2, byte(r)<<3|2, 0)})
+	return l.next(relayInput{request: frame(0x0a, 2, byte(r)<<3|2, 0)})
 }
 
-// Commit and ParentGone are those of Relay.
-func (l *RelayLogic) Commit() []RelayDeed     { return l.next(relayInput{commit: true}) }
-func (l *RelayLogic) ParentGone() []RelayDeed { return l.next(relayInput{gone: true}) }
-
-// Taken: the newcomer has read the beginning of an answer.
-func (l *RelayLogic) Taken() []RelayDeed { return l.next(relayInput{taken: true}) }
+// Answered, Gone, Overdue and Commit are what else may happen to a relay: the
+// parent answers its question, or it is dead, or silent for StatsPatience.
+func (l *RelayLogic) Answered() []RelayDeed { return l.next(relayInput{answered: true}) }
+func (l *RelayLogic) Gone() []RelayDeed     { return l.next(relayInput{gone: true}) }
+func (l *RelayLogic) Overdue() []RelayDeed  { return l.next(relayInput{overdue: true}) }
+func (l *RelayLogic) Commit() []RelayDeed   { return l.next(relayInput{commit: true}) }
 
 func (l *RelayLogic) next(in relayInput) []RelayDeed {
 	var outs []relayOutput
 	l.state, outs = l.state.next(in)
 	deeds := make([]RelayDeed, 0, len(outs))
 	for _, o := range outs {
-		switch {
-		case o.pass != nil:
-			deeds = append(deeds, RelayDeed{Pass: ParseRequest(o.pass)})
-		case o.part == beginning:
-			deeds = append(deeds, RelayDeed{Begin: true})
-		default:
-			deeds = append(deeds, RelayDeed{Answer: o.answer})
-		}
+		deeds = append(deeds, RelayDeed{
+			Ask: ParseRequest(o.ask), Say: ParseRequest(o.say), Answer: o.answer, Deliver: o.deliver,
+		})
 	}
 	return deeds
 }

@@ -2,28 +2,20 @@ package envoy
 
 // relayInput is one thing that happens to a relay.
 type relayInput struct {
-	datagram []byte
+	request  []byte // of the newcomer
+	answered bool   // the parent has answered
+	gone     bool   // or never will: it is dead
+	overdue  bool   // it has not answered for statsPatience
 	commit   bool
-	gone     bool
-	taken    bool // the newcomer has read the beginning of an answer
 }
 
-// relayOutput is a datagram for the parent, or an answer for the newcomer.
+// relayOutput is one thing that a relay does; exactly one field is set.
 type relayOutput struct {
-	pass   []byte
-	answer Request
-	part   part
+	ask     []byte  // a request for the parent that has an answer
+	say     []byte  // one that has none
+	deliver bool    // the parent's answer goes to the newcomer
+	answer  Request // an answer of ours, in the parent's place
 }
-
-// part of an answer: what was begun is finished when it is known for which
-// request.
-type part int
-
-const (
-	whole part = iota
-	beginning
-	rest
-)
 
 // relayState is all that a relay remembers.
 type relayState struct {
@@ -33,8 +25,9 @@ type relayState struct {
 	gone          bool
 	held          []byte  // a drain_listeners that waits for the commit
 	ended         []byte  // a terminate that waits for it
-	last          Request // the newest request that was passed and expects an answer
-	begun         bool    // the beginning of an answer is out
+	waits         Request // what the newcomer waits for the parent to answer
+	asked         bool    // the parent has a question; perhaps nobody waits any more
+	queued        []byte  // what it is asked next
 }
 
 // next decides; serve acts.
@@ -44,10 +37,12 @@ func (s relayState) next(in relayInput) (relayState, []relayOutput) {
 		return s.parentGone()
 	case in.commit:
 		return s.commit()
-	case in.taken:
-		return s.taken()
+	case in.answered:
+		return s.answered()
+	case in.overdue:
+		return s.overdue()
 	}
-	return s.request(in.datagram, ParseRequest(in.datagram))
+	return s.request(in.request, ParseRequest(in.request))
 }
 
 func (s relayState) request(d []byte, kind Request) (relayState, []relayOutput) {
@@ -65,53 +60,70 @@ func (s relayState) request(d []byte, kind Request) (relayState, []relayOutput) 
 		// commit comes after all, nobody else ends this parent.
 		s.ended = d
 		return s, nil
-	case s.begun && expectsAnswer(kind): // so the one before it was answered
-		s.begun = false
-		return s, []relayOutput{{answer: kind, part: rest}}
-	case kind == ShutdownAdmin && s.answerAdmin, s.gone:
+	case !expectsAnswer(kind) && s.gone:
+		return s, nil
+	case !expectsAnswer(kind):
+		return s, []relayOutput{{say: d}}
+	case s.gone, kind == ShutdownAdmin && s.answerAdmin, kind == StatsRequest && s.asked:
 		return s, []relayOutput{{answer: kind}}
 	}
-	if expectsAnswer(kind) {
-		s.last = kind
+	s.waits = kind
+	if s.asked {
+		s.queued = d
+		return s, nil
 	}
-	return s, []relayOutput{{pass: d}}
+	s.asked = true
+	return s, []relayOutput{{ask: d}}
 }
 
 func (s relayState) commit() (relayState, []relayOutput) {
 	var outs []relayOutput
 	for _, d := range [][]byte{s.held, s.ended} {
 		if d != nil && !s.gone {
-			outs = append(outs, relayOutput{pass: d})
+			outs = append(outs, relayOutput{say: d})
 		}
 	}
 	s.committed, s.held, s.ended = true, nil, nil
 	return s, outs
 }
 
-// parentGone begins an answer. The newest request may be outstanding, and then
-// the newcomer would hang in it for ever (fact 28); or it was answered, and then
-// one more answer would be read for that of the next request, of another kind,
-// and Envoy aborts ("did not respond as expected"). The parent's answers don't
-// pass here, so nobody knows. Only somebody who waits reads the beginning.
-func (s relayState) parentGone() (relayState, []relayOutput) {
-	if s.gone {
+func (s relayState) answered() (relayState, []relayOutput) {
+	if d := s.queued; d != nil { // the answer is late: nobody waits for it
+		s.queued = nil
+		return s, []relayOutput{{ask: d}}
+	}
+	s.asked = false
+	if s.waits == UnknownRequest {
 		return s, nil
 	}
-	s.gone = true
-	if s.last == UnknownRequest {
-		return s, nil
-	}
-	s.begun = true
-	return s, []relayOutput{{part: beginning}}
+	s.waits = UnknownRequest
+	return s, []relayOutput{{deliver: true}}
 }
 
-// taken: the newcomer waits for the answer to its newest request.
-func (s relayState) taken() (relayState, []relayOutput) {
-	if !s.begun {
+// parentGone: a newcomer whose request nobody answers hangs in it for ever (fact 28).
+func (s relayState) parentGone() (relayState, []relayOutput) {
+	s.gone, s.asked, s.queued = true, false, nil
+	return s.answerMyself()
+}
+
+// overdue: a newcomer waits for stats with its main thread, admin included, as
+// long as it takes; a stopped parent must not stop the epoch that serves. A
+// question of its start is not answered for a living parent: the sockets and the
+// start time are the parent's to give.
+func (s relayState) overdue() (relayState, []relayOutput) {
+	if s.waits != StatsRequest {
 		return s, nil
 	}
-	s.begun = false
-	return s, []relayOutput{{answer: s.last, part: rest}}
+	return s.answerMyself()
+}
+
+func (s relayState) answerMyself() (relayState, []relayOutput) {
+	kind := s.waits
+	if kind == UnknownRequest {
+		return s, nil
+	}
+	s.waits = UnknownRequest
+	return s, []relayOutput{{answer: kind}}
 }
 
 func expectsAnswer(r Request) bool {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
-	"time"
 )
 
 // A story is what happens to a relay, and what it sends each time.
@@ -13,19 +12,20 @@ type relayStep struct {
 	want []relayOutput
 }
 
-func asked(r Request) relayInput    { return relayInput{datagram: request(r)} }
-func passes(r Request) relayOutput  { return relayOutput{pass: request(r)} }
+func asked(r Request) relayInput    { return relayInput{request: request(r)} }
+func asks(r Request) relayOutput    { return relayOutput{ask: request(r)} }
+func told(r Request) relayOutput    { return relayOutput{say: request(r)} }
 func answers(r Request) relayOutput { return relayOutput{answer: r} }
 
 var (
 	parentDied  = relayInput{gone: true}
+	parentSays  = relayInput{answered: true}
+	overdue     = relayInput{overdue: true}
 	committed   = relayInput{commit: true}
-	taken       = relayInput{taken: true}
-	begins      = relayOutput{part: beginning}
+	delivers    = relayOutput{deliver: true}
 	nothingSent []relayOutput
 )
 
-func finishes(r Request) relayOutput       { return relayOutput{answer: r, part: rest} }
 func sends(o ...relayOutput) []relayOutput { return o }
 
 func TestRelayState(t *testing.T) {
@@ -34,28 +34,30 @@ func TestRelayState(t *testing.T) {
 		steps []relayStep
 	}{
 		"a handoff": {steps: []relayStep{
-			{asked(ShutdownAdmin), sends(passes(ShutdownAdmin))},
-			{asked(PassListenSocket), sends(passes(PassListenSocket))},
-			{asked(StatsRequest), sends(passes(StatsRequest))},
+			{asked(ShutdownAdmin), sends(asks(ShutdownAdmin))},
+			{parentSays, sends(delivers)},
+			{asked(PassListenSocket), sends(asks(PassListenSocket))},
+			{parentSays, sends(delivers)},
 			{asked(DrainListeners), nothingSent},
-			{asked(StatsRequest), sends(passes(StatsRequest))},
-			{committed, sends(passes(DrainListeners))},
+			{asked(StatsRequest), sends(asks(StatsRequest))},
+			{parentSays, sends(delivers)},
+			{committed, sends(told(DrainListeners))},
 			{committed, nothingSent},
-			{asked(DrainListeners), sends(passes(DrainListeners))},
+			{asked(DrainListeners), sends(told(DrainListeners))},
 			{asked(Terminate), nothingSent},
 		}},
 		"a commit before anything is withheld": {steps: []relayStep{
 			{committed, nothingSent},
-			{asked(DrainListeners), sends(passes(DrainListeners))},
+			{asked(DrainListeners), sends(told(DrainListeners))},
 		}},
 		"with UDP Envoy's own timer ends the parent": {state: relayState{passTerminate: true}, steps: []relayStep{
 			{committed, nothingSent},
-			{asked(Terminate), sends(passes(Terminate))},
+			{asked(Terminate), sends(told(Terminate))},
 		}},
 		"but never one that serves: the timer runs on while a newcomer is taken back": {state: relayState{passTerminate: true}, steps: []relayStep{
 			{asked(DrainListeners), nothingSent},
 			{asked(Terminate), nothingSent},
-			{committed, sends(passes(DrainListeners), passes(Terminate))},
+			{committed, sends(told(DrainListeners), told(Terminate))},
 			{committed, nothingSent},
 		}},
 		"the parent keeps its admin": {state: relayState{answerAdmin: true}, steps: []relayStep{
@@ -69,32 +71,46 @@ func TestRelayState(t *testing.T) {
 			{asked(PassListenSocket), sends(answers(PassListenSocket))},
 		}},
 		"a parent that dies with a request outstanding": {steps: []relayStep{
-			{asked(StatsRequest), sends(passes(StatsRequest))},
-			{parentDied, sends(begins)},
-			{taken, sends(finishes(StatsRequest))},
-			{taken, nothingSent},
+			{asked(StatsRequest), sends(asks(StatsRequest))},
+			{parentDied, sends(answers(StatsRequest))},
 			{parentDied, nothingSent},
 			{asked(StatsRequest), sends(answers(StatsRequest))},
 		}},
 		"a parent that dies after its answer": {steps: []relayStep{
-			{asked(PassListenSocket), sends(passes(PassListenSocket))},
-			{parentDied, sends(begins)},
-			{asked(StatsRequest), sends(finishes(StatsRequest))},
-			{taken, nothingSent}, // it was seen too late
+			{asked(PassListenSocket), sends(asks(PassListenSocket))},
+			{parentSays, sends(delivers)},
+			{parentDied, nothingSent},
 			{asked(PassListenSocket), sends(answers(PassListenSocket))},
 		}},
-		"what needs no answer finishes none": {steps: []relayStep{
-			{asked(StatsRequest), sends(passes(StatsRequest))},
-			{parentDied, sends(begins)},
+		"nobody drains or ends a parent that is gone": {state: relayState{passTerminate: true}, steps: []relayStep{
 			{asked(DrainListeners), nothingSent},
-			{committed, nothingSent}, // there is nobody to drain
-			{asked(DrainListeners), sends(answers(DrainListeners))},
-			{asked(StatsRequest), sends(finishes(StatsRequest))},
-		}},
-		"unknown": {steps: []relayStep{
-			{relayInput{datagram: []byte("?")}, sends(relayOutput{pass: []byte("?")})},
 			{parentDied, nothingSent},
-			{relayInput{datagram: []byte("?")}, sends(answers(UnknownRequest))},
+			{committed, nothingSent},
+			{asked(DrainListeners), nothingSent},
+			{asked(Terminate), nothingSent},
+		}},
+		"a parent that is stopped while it is asked for stats": {steps: []relayStep{
+			{asked(StatsRequest), sends(asks(StatsRequest))},
+			{overdue, sends(answers(StatsRequest))},
+			{overdue, nothingSent},
+			{asked(StatsRequest), sends(answers(StatsRequest))}, // it has a question already
+			{parentSays, nothingSent},
+			{asked(StatsRequest), sends(asks(StatsRequest))},
+			{parentSays, sends(delivers)},
+		}},
+		"and goes on when something else is asked": {steps: []relayStep{
+			{asked(StatsRequest), sends(asks(StatsRequest))},
+			{overdue, sends(answers(StatsRequest))},
+			{asked(PassListenSocket), nothingSent},
+			{overdue, nothingSent}, // sockets are the parent's to give
+			{parentSays, sends(asks(PassListenSocket))},
+			{parentSays, sends(delivers)},
+		}},
+		"or dies then": {steps: []relayStep{
+			{asked(StatsRequest), sends(asks(StatsRequest))},
+			{overdue, sends(answers(StatsRequest))},
+			{asked(PassListenSocket), nothingSent},
+			{parentDied, sends(answers(PassListenSocket))},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -111,19 +127,5 @@ func TestRelayState(t *testing.T) {
 				state = next
 			}
 		})
-	}
-}
-
-// Whatever is outstanding when the parent dies, the two parts make one message.
-func TestAnAnswerInTwoParts(t *testing.T) {
-	for _, r := range []Request{ShutdownAdmin, PassListenSocket, StatsRequest} {
-		answer := answerFor(r, time.Unix(1<<40, 0))
-		parts := append(append([]byte(nil), answerBegun...), restOf(answer)...)
-		if len(parts) != frameHeader+partedLength || parts[frameHeader-1] != partedLength {
-			t.Errorf("%v: %d bytes: % x", r, len(parts), parts)
-		}
-		if got := parts[frameHeader : frameHeader+len(answer)-frameHeader]; string(got) != string(answer[frameHeader:]) {
-			t.Errorf("%v: % x, want it to begin with % x", r, parts, answer)
-		}
 	}
 }

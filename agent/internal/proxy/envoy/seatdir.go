@@ -58,45 +58,51 @@ func (d SeatDirs) Prepare(epoch int) error {
 // Clear removes an epoch's seat directory.
 func (d SeatDirs) Clear(epoch int) error { return os.RemoveAll(d.Dir(epoch)) }
 
-// LinkChild makes the parent's answers reach the newcomer: the parent sends
-// them to the child's name under its own path.
-func (d SeatDirs) LinkChild(parent, newcomer int) error {
-	for _, role := range []string{"child", "udp_child"} {
-		if err := relink(d.Socket(newcomer, role, newcomer), d.Socket(parent, role, newcomer)); err != nil {
-			return err
-		}
-	}
-	return nil
+// Answers is where we take an epoch's answers to its children (see Parent).
+func (d SeatDirs) Answers(epoch int) string { return d.SocketPath(epoch) + "_answers" }
+
+// LinkAnswers makes what an epoch answers its children come to us. It sends that
+// to its child's name under its own path.
+func (d SeatDirs) LinkAnswers(epoch int) error {
+	return relink(d.Answers(epoch), d.Socket(epoch, "child", epoch+1))
 }
 
-// LinkParent gives the newcomer its parent's real sockets: the plain way,
+// LinkUDP joins the sockets by which a parent forwards datagrams; no relay
+// stands between these.
+func (d SeatDirs) LinkUDP(parent, newcomer int) error {
+	return errors.Join(
+		relink(d.Socket(newcomer, "udp_child", newcomer), d.Socket(parent, "udp_child", newcomer)),
+		relink(d.Socket(parent, "udp_parent", parent), d.Socket(newcomer, "udp_parent", parent)),
+	)
+}
+
+// LinkPlain gives parent and newcomer each other's real sockets: the plain way,
 // without a relay.
-func (d SeatDirs) LinkParent(parent, newcomer int) error {
-	if err := d.LinkUDPParent(parent, newcomer); err != nil {
-		return err
-	}
-	return relink(d.Socket(parent, "parent", parent), d.Socket(newcomer, "parent", parent))
+func (d SeatDirs) LinkPlain(parent, newcomer int) error {
+	return errors.Join(
+		relink(d.Socket(newcomer, "child", newcomer), d.Socket(parent, "child", newcomer)),
+		relink(d.Socket(parent, "parent", parent), d.Socket(newcomer, "parent", parent)),
+	)
 }
 
-// LinkUDPParent gives the newcomer its parent's UDP forwarding socket.
-func (d SeatDirs) LinkUDPParent(parent, newcomer int) error {
-	return relink(d.Socket(parent, "udp_parent", parent), d.Socket(newcomer, "udp_parent", parent))
-}
-
-// Unlink takes back what LinkChild left under the parent's path.
+// Unlink takes back what was linked under a living parent's path; its answers
+// come to us.
 func (d SeatDirs) Unlink(parent, newcomer int) error {
-	var errs []error
-	for _, role := range []string{"child", "udp_child"} {
-		if err := os.Remove(d.Socket(parent, role, newcomer)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-		}
+	err := os.Remove(d.Socket(parent, "udp_child", newcomer))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
 	}
-	return errors.Join(errs...)
+	return errors.Join(err, d.LinkAnswers(parent))
 }
 
+// relink replaces a name at once: there is never a moment without it.
 func relink(target, name string) error {
-	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	next := name + ".new"
+	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return os.Symlink(target, name)
+	if err := os.Symlink(target, next); err != nil {
+		return err
+	}
+	return os.Rename(next, name)
 }

@@ -3,10 +3,11 @@ package envoy
 import (
 	"errors"
 	"io/fs"
+	"net"
 	"os"
-
 	"strings"
 	"testing"
+	"time"
 )
 
 func seats(t *testing.T) SeatDirs {
@@ -43,41 +44,52 @@ func TestAStateDirectoryThatIsTooLongIsRefused(t *testing.T) {
 	wantError(t, d.Check(), "too long", "108 bytes", "--state-dir")
 }
 
-// Requests come to the relay at the parent's name under the newcomer's path;
-// answers go to the newcomer's name under the parent's.
+// A parent's answers go to its child's name under its own path.
 func TestNamesOfAHandoff(t *testing.T) {
 	d := seats(t)
-	wantNil(t, d.LinkChild(0, 1))
-	wantNil(t, d.LinkUDPParent(0, 1))
-	bind(t, d.Socket(1, "child", 1))
+	bind(t, d.Answers(0))
+	wantNil(t, d.LinkAnswers(0))
+	wantNil(t, d.LinkUDP(0, 1))
+	wantNil(t, d.LinkUDP(0, 1)) // again, for a retry
 	if !Alive(d.Socket(0, "child", 1)) {
-		t.Error("the parent doesn't reach the newcomer")
-	}
-	if Alive(d.Socket(1, "parent", 0)) || Alive(d.Socket(1, "udp_parent", 0)) {
-		t.Error("there is no parent yet")
+		t.Error("the parent's answers don't reach us")
 	}
 	bind(t, d.Socket(0, "udp_parent", 0))
-	if !Alive(d.Socket(1, "udp_parent", 0)) {
+	bind(t, d.Socket(1, "udp_child", 1))
+	if !Alive(d.Socket(1, "udp_parent", 0)) || !Alive(d.Socket(0, "udp_child", 1)) {
 		t.Error("datagrams are not forwarded")
 	}
-	wantNil(t, d.LinkChild(0, 1)) // again, for a retry
 	wantNil(t, d.Unlink(0, 1))
 	wantNil(t, d.Unlink(0, 1))
-	if Alive(d.Socket(0, "child", 1)) {
-		t.Error("still linked")
+	if Alive(d.Socket(0, "udp_child", 1)) || !Alive(d.Socket(1, "udp_child", 1)) {
+		t.Error("still linked, or the newcomer's own name was touched")
 	}
-	if !Alive(d.Socket(1, "child", 1)) {
-		t.Error("the newcomer's own name was touched")
+	if !Alive(d.Socket(0, "child", 1)) {
+		t.Error("a late answer finds nobody")
 	}
 }
 
 func TestPlainNamesOfAHandoff(t *testing.T) {
 	d := seats(t)
+	answers := bind(t, d.Answers(2))
+	wantNil(t, d.LinkAnswers(2))
 	bind(t, d.Socket(2, "parent", 2))
-	wantNil(t, d.LinkParent(2, 3))
+	child := bind(t, d.Socket(3, "child", 3))
+	wantNil(t, d.LinkPlain(2, 3))
 	if !Alive(d.Socket(3, "parent", 2)) {
 		t.Error("the newcomer doesn't reach its parent")
 	}
+	arrives := func(at *net.UnixConn) {
+		t.Helper()
+		_, err := at.WriteToUnix([]byte("x"), unixgram(d.Socket(2, "child", 3)))
+		wantNil(t, err)
+		at.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_, err = at.Read(make([]byte, 10))
+		wantNil(t, err)
+	}
+	arrives(child)
+	wantNil(t, d.Unlink(2, 3))
+	arrives(answers)
 }
 
 func TestASeatIsMadeAnew(t *testing.T) {

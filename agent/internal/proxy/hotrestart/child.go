@@ -32,12 +32,16 @@ type child struct {
 	launched chan struct{}
 	proc     *process.Process
 	relay    *envoy.Relay
+	asParent *envoy.Parent    // what it answers its own children
 	seated   bool             // its seat's directory is its own
-	linked   bool             // names lie under the parent's path
 	want     *envoy.Resources // what its parent had, nil: nothing to compare
 
-	known    atomic.Pointer[envoy.Resources] // what it had when last asked
-	removing bool                            // owner's: takeBack is under way
+	known atomic.Pointer[envoy.Resources] // what it had when last asked
+
+	// The owner's.
+	removing  bool      // takeBack is under way
+	committed bool      // its parent was told to drain, or it did so itself
+	doubt     time.Time // until then it may answer what a dead newcomer has asked it without us
 }
 
 // launch prepares everything and forks, in the background: a seat may take a
@@ -51,14 +55,17 @@ func (sh *shell) launch(a Launch) {
 		ctx: ctx, stop: stop,
 		live: make(chan struct{}), hasty: make(chan struct{}), launched: make(chan struct{}),
 	}
-	parent, before := sh.children[a.Parent], sh.inPlaceOf(a.Epoch)
+	parent := sh.children[a.Parent]
 	sh.children[a.Epoch] = c
 	if sh.started.IsZero() {
 		sh.started = time.Now()
 	}
-	first := sh.started
+	first, doubt := sh.started, time.Time{}
+	if parent != nil {
+		doubt = parent.doubt
+	}
 	sh.background(func() {
-		failed := sh.start(c, parent, before, first)
+		failed := sh.start(c, parent, doubt, first)
 		close(c.launched)
 		l := Launched{Epoch: c.epoch, Failed: failed}
 		if c.proc != nil {
@@ -69,10 +76,9 @@ func (sh *shell) launch(a Launch) {
 	})
 }
 
-func (sh *shell) start(c, parent *child, before *remains, first time.Time) *Refusal {
-	waits := func() { sh.tell(c, Unverified{c.epoch, []string{unread}}) }
-	if err := sh.makeWay(c.ctx, before, waits); err != nil {
-		return &Refusal{Step: "prepare the seat", Text: err.Error(), Code: ExitUnexpected}
+func (sh *shell) start(c, parent *child, doubt, first time.Time) *Refusal {
+	if !sh.outwait(c, parent, doubt) {
+		return &Refusal{Step: "prepare the seat", Text: unread, Code: ExitUnexpected}
 	}
 	c.want = sh.askParent(c, parent)
 	seat, err := coordination.TakeSeat(c.ctx, shmDir, sh.cfg.BaseID, c.epoch%envoy.Seats)
@@ -80,7 +86,7 @@ func (sh *shell) start(c, parent *child, before *remains, first time.Time) *Refu
 		return &Refusal{Step: "take the seat", Text: err.Error(), Code: ExitTaken}
 	}
 	defer seat.Release() // Envoy inherits it: held while that Envoy lives
-	if err := sh.standBetween(c, first); err != nil {
+	if err := sh.standBetween(c, parent, first); err != nil {
 		return &Refusal{Step: "prepare the seat", Text: err.Error(), Code: ExitUnexpected}
 	}
 	if err := sh.fork(c, seat); err != nil {
@@ -89,27 +95,31 @@ func (sh *shell) start(c, parent *child, before *remains, first time.Time) *Refu
 	return nil
 }
 
-// standBetween puts the relay into the parent's place under the newcomer's
-// path, or in plain mode the parent's real names.
-func (sh *shell) standBetween(c *child, first time.Time) (err error) {
+// standBetween takes what the epoch will answer to its children, and puts the
+// relay into its parent's place under its own path, or in plain mode the parent's
+// real names.
+func (sh *shell) standBetween(c, parent *child, first time.Time) (err error) {
 	c.seated = true
-	if err := sh.dirs.Prepare(c.epoch); err != nil || c.parent < 0 {
+	if err := sh.dirs.Prepare(c.epoch); err != nil {
 		return err
 	}
-	c.linked = true
-	if err := sh.dirs.LinkChild(c.parent, c.epoch); err != nil {
+	c.asParent, err = envoy.OpenParent(sh.dirs.Socket(c.epoch, "parent", c.epoch), sh.dirs.Answers(c.epoch), sh.log.With("epoch", c.epoch))
+	if err != nil {
+		return err
+	}
+	if err := sh.dirs.LinkAnswers(c.epoch); err != nil || parent == nil {
+		return err
+	}
+	if err := sh.dirs.LinkUDP(c.parent, c.epoch); err != nil {
 		return err
 	}
 	if c.input.mode == ModePlain {
-		return sh.dirs.LinkParent(c.parent, c.epoch)
-	}
-	if err := sh.dirs.LinkUDPParent(c.parent, c.epoch); err != nil {
-		return err
+		return sh.dirs.LinkPlain(c.parent, c.epoch)
 	}
 	c.relay, err = envoy.StartRelay(envoy.RelayOptions{
 		Listen:        sh.dirs.Socket(c.epoch, "parent", c.parent),
-		Parent:        sh.dirs.Socket(c.parent, "parent", c.parent),
 		Child:         sh.dirs.Socket(c.epoch, "child", c.epoch),
+		Parent:        parent.asParent,
 		FirstStart:    first,
 		PassTerminate: c.input.mode == ModeUDP,
 		AnswerAdmin:   sh.cfg.AdminPerEpoch,
@@ -183,12 +193,10 @@ func (sh *shell) reap(c *child) {
 	sh.tell(c, Exited{Epoch: c.epoch, Status: status.String(), Code: code, Log: c.tail.lines()})
 }
 
-// parentGone lets the successor's relay answer for a dead parent.
-func (sh *shell) parentGone(epoch int) {
-	for _, c := range sh.children {
-		if c.parent == epoch && c.isLaunched() && c.relay != nil {
-			c.relay.ParentGone()
-		}
+// gone lets relays answer for a dead parent.
+func (sh *shell) gone(epoch int) {
+	if c := sh.children[epoch]; c != nil && c.isLaunched() && c.asParent != nil {
+		c.asParent.Gone()
 	}
 }
 
@@ -211,20 +219,26 @@ func (sh *shell) release(epoch int) {
 	c.stop()
 	<-c.launched
 	c.admin.Close()
-	sh.bury(c)
+	sh.tearDown(c)
 	sh.discard(c.input.id)
 }
 
-// tearDown takes away a dead child's relay and names.
+// tearDown takes away a dead child's relay and names. Under a living parent's
+// path its name stays, and is ours from now on: that parent may yet answer.
 func (sh *shell) tearDown(c *child) {
+	var errs []error
+	if parent := sh.children[c.parent]; parent != nil && c.seated {
+		errs = append(errs, sh.dirs.Unlink(c.parent, c.epoch))
+		if c.relay == nil && !c.committed && c.proc != nil {
+			parent.doubt = time.Now().Add(sendRetry)
+		}
+	}
 	if c.relay != nil {
 		c.relay.Close()
 		c.relay = nil
 	}
-	var errs []error
-	if c.linked {
-		c.linked = false
-		errs = append(errs, sh.dirs.Unlink(c.parent, c.epoch))
+	if c.asParent != nil {
+		c.asParent.Close()
 	}
 	if c.seated {
 		c.seated = false
@@ -247,6 +261,7 @@ func (sh *shell) signal(a Signal) {
 
 func (sh *shell) commit(epoch int) {
 	c := sh.children[epoch]
+	c.committed = true
 	if c.relay != nil {
 		c.relay.Commit()
 	}

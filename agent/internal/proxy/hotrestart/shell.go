@@ -28,7 +28,6 @@ type shell struct {
 	ready       bool
 
 	children map[int]*child
-	remains  map[int]*remains // of newcomers that died before their parents
 	inputs   map[int]*input
 	binary   *envoy.Binary // the newest that was opened
 	reader   context.CancelFunc
@@ -59,7 +58,6 @@ func newShell(s *Supervisor) (*shell, error) {
 		extra:      extra.Args,
 		marker:     coordination.NewMarker(s.cfg.ReadyMarkerPath),
 		children:   map[int]*child{},
-		remains:    map[int]*remains{},
 		inputs:     map[int]*input{},
 		waiters:    map[int]chan Result{},
 		reader:     func() {},
@@ -108,7 +106,7 @@ func (sh *shell) apply(ev Event) {
 func (sh *shell) observe(is any) {
 	switch e := is.(type) {
 	case Exited:
-		sh.parentGone(e.Epoch)
+		sh.gone(e.Epoch)
 	case Removed:
 		sh.release(e.Epoch)
 	}

@@ -13,6 +13,7 @@ type simChild struct {
 	proc          *simEnvoy
 	relay         *simRelay
 	link          *link
+	asParent      *simParent
 
 	launched     bool
 	whenLaunched []func()
@@ -22,7 +23,8 @@ type simChild struct {
 	tookAdmin    bool
 	removing     bool
 	hasty        bool
-	doubt        time.Duration // until then its parent may still answer
+	committed    bool
+	doubt        time.Duration // until then it may answer a dead newcomer of plain mode
 	mayCut       bool          // its connections had all the time there was
 
 	want  bool  // its parent had the dynamic listener
@@ -38,14 +40,13 @@ func (s *simShell) launch(a Launch) {
 	}
 	c := &simChild{epoch: a.Epoch, parent: a.Parent, input: in}
 	parent := s.children[a.Parent]
-	before := s.inPlaceOf(a.Epoch)
 	s.children[a.Epoch] = c
-	s.makeWay(before, func() bool { return c.over }, func(ok bool) {
+	s.outwait(c, parent, func(ok bool) {
 		if !ok {
 			s.hasLaunched(c, &Refusal{Step: "prepare the seat", Text: unread, Code: ExitUnexpected})
 			return
 		}
-		s.askParent(c, parent, func() { s.takeSeat(c, s.w.now+time.Second) })
+		s.askParent(c, parent, func() { s.takeSeat(c, parent, s.w.now+time.Second) })
 	})
 }
 
@@ -81,20 +82,20 @@ func (s *simShell) askAdmin(c *simChild, then func(*simEnvoy)) {
 	s.w.ours(b.next(), look)
 }
 
-func (s *simShell) takeSeat(c *simChild, until time.Duration) {
+func (s *simShell) takeSeat(c, parent *simChild, until time.Duration) {
 	held := s.w.kernel.at(c.epoch) != nil || s.w.kernel.foreign[c.epoch%3]
 	switch {
 	case !held:
-		s.fork(c)
+		s.fork(c, parent)
 	case c.over || s.w.now >= until:
 		s.hasLaunched(c, &Refusal{Step: "take the seat", Text: "it is held by somebody else", Code: ExitTaken})
 	default:
-		s.w.ours(50*time.Millisecond, func() { s.takeSeat(c, until) })
+		s.w.ours(50*time.Millisecond, func() { s.takeSeat(c, parent, until) })
 	}
 }
 
-func (s *simShell) fork(c *simChild) {
-	s.standBetween(c)
+func (s *simShell) fork(c, parent *simChild) {
+	s.standBetween(c, parent)
 	if s.w.user.spend(&s.w.user.noFork) {
 		s.hasLaunched(c, &Refusal{Step: "start Envoy", Text: "resource temporarily unavailable", Code: ExitBinary})
 		return
@@ -108,19 +109,61 @@ func (s *simShell) fork(c *simChild) {
 	s.hasLaunched(c, nil)
 }
 
-func (s *simShell) standBetween(c *simChild) {
-	if c.parent < 0 {
+func (s *simShell) standBetween(c *simChild, parent *simChild) {
+	c.asParent = &simParent{w: s.w, epoch: c.epoch}
+	s.w.kernel.ends[c.epoch%envoy.Seats] = c.asParent
+	if parent == nil {
 		return
 	}
 	c.link = &link{parent: c.parent}
 	if c.input.mode != ModePlain {
 		c.relay = &simRelay{
-			w: s.w, logic: envoy.NewRelayLogic(c.input.mode == ModeUDP), parent: c.parent, child: c.epoch,
+			w: s.w, logic: envoy.NewRelayLogic(c.input.mode == ModeUDP), parent: parent.asParent, child: c.epoch,
 			seen: c.sees,
 		}
 		c.link.relay = c.relay
 	}
-	s.w.kernel.links[c.epoch%3] = c.link
+	s.w.kernel.links[c.epoch%envoy.Seats] = c.link
+}
+
+// tearDown is that of child.go.
+func (s *simShell) tearDown(c *simChild) {
+	if parent := s.children[c.parent]; parent != nil && c.relay == nil && !c.committed && c.proc != nil {
+		parent.doubt = s.w.now + sendRetry
+	}
+	if c.relay != nil {
+		c.relay.closed = true
+	}
+	if l := &s.w.kernel.links[c.epoch%envoy.Seats]; c.link != nil && *l == c.link {
+		*l = nil
+	}
+	if e := &s.w.kernel.ends[c.epoch%envoy.Seats]; c.asParent != nil && *e == c.asParent {
+		*e, c.asParent.closed = nil, true
+	}
+}
+
+// outwait is that of remains.go.
+func (s *simShell) outwait(c, parent *simChild, then func(bool)) {
+	if parent == nil || parent.doubt == 0 {
+		then(true)
+		return
+	}
+	until := parent.doubt
+	var look func()
+	look = func() {
+		if parent.proc.stopped {
+			until = max(until, s.w.now+answering)
+		}
+		switch {
+		case s.w.now >= until:
+			then(true)
+		case c.over:
+			then(false)
+		default:
+			s.w.ours(50*time.Millisecond, look)
+		}
+	}
+	look()
 }
 
 // sees is what a relay tells the shell.

@@ -10,11 +10,6 @@ import (
 
 // died is asked as a process ends.
 func (r *rules) died(p *simEnvoy, why cause) {
-	if why == byAbort && r.w.now < r.w.pausedUntil+sendRetry {
-		// A supervisor that is stopped when a newcomer dies can't put a sink in its
-		// place; the parent's answer tries for 10 s to find somebody there.
-		why = byFault
-	}
 	if why == byFault {
 		r.faults++
 	}

@@ -44,7 +44,6 @@ type simEnvoy struct {
 	parented       bool     // it has a parent and hasn't told it to end
 	hasChild       bool     // a child has asked for its admin
 	todo           []func() // for its main thread, which is stopped or blocked
-	unread         []func() // told when a request is read
 	asking         *question
 	unsent         func()          // what it was about to send when it was stopped
 	answers        []envoy.Request // received and not read
@@ -133,10 +132,6 @@ func (p *simEnvoy) sent(try int) {
 	}
 }
 
-// answerBegun is the first part of an answer, from a relay that doesn't know yet
-// whether anybody waits for one.
-const answerBegun envoy.Request = -1
-
 // hear queues an answer.
 func (p *simEnvoy) hear(r envoy.Request) {
 	p.answers = append(p.answers, r)
@@ -151,10 +146,6 @@ func (p *simEnvoy) read() {
 	}
 	q, a := p.asking, p.answers[0]
 	p.answers = p.answers[1:]
-	if a == answerBegun { // the rest follows
-		p.read()
-		return
-	}
 	if a != q.request && q.request != envoy.PassListenSocket {
 		p.die(byStray, fmt.Sprintf("signal 6 (SIGABRT): asked for %s it was answered %s", q.request, a))
 		return
@@ -189,9 +180,6 @@ func (p *simEnvoy) die(why cause, status string) {
 	p.w.rules.died(p, why)
 	p.alive, p.open, p.admin = false, 0, false
 	p.w.shell.statuses[p.pid] = status
-	for _, gone := range p.unread {
-		gone() // with its queue
-	}
 	p.w.kernel.reap(p)
 }
 

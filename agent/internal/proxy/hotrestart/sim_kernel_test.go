@@ -14,6 +14,7 @@ type kernel struct {
 	pids  int
 	procs []*simEnvoy // living, oldest first
 	links [envoy.Seats]*link
+	ends  [envoy.Seats]*simParent // where the answers of the epoch in a seat go
 
 	// segment is Envoy's shared memory; its flag says "initializing".
 	// Fact 2: TestFact2ANewcomerKilledInInitBlocksTheSegmentUntilRepaired.
@@ -22,13 +23,12 @@ type kernel struct {
 }
 
 // link is the pair of names between the epoch of one seat and its parent. The
-// requests go to a relay, or in plain mode to the parent's own socket; the
-// answers to the child's own, or to a sink once that one is dead.
+// requests go to a relay, or in plain mode to the parent's own socket, and then
+// the answers to the child's own.
 type link struct {
 	parent int
 	relay  *simRelay
 	bound  bool // the child has bound its name
-	sink   bool
 }
 
 // listeners is a set of ports, a bit each.
@@ -63,15 +63,14 @@ func (k *kernel) request(from *simEnvoy, r envoy.Request) bool {
 		l.relay.receive(r)
 		return true
 	}
-	return k.toParent(l.parent, r, func() {})
+	return k.toParent(l.parent, r)
 }
 
-// toParent is a datagram to a parent's own name; read is called when the parent
-// has read it.
-func (k *kernel) toParent(epoch int, r envoy.Request, read func()) bool {
+// toParent is a datagram to a parent's own name.
+func (k *kernel) toParent(epoch int, r envoy.Request) bool {
 	p := k.at(epoch)
 	if p != nil {
-		p.asked(r, read)
+		p.asked(r)
 	}
 	return p != nil
 }
@@ -88,10 +87,11 @@ const (
 // answer is a datagram to whoever has the child's name by now.
 func (k *kernel) answer(parent int, r envoy.Request) delivery {
 	l := k.links[(parent+1)%envoy.Seats]
-	switch {
-	case l == nil || l.parent != parent:
-		return nameless
-	case l.sink:
+	if l == nil || l.parent != parent || l.relay != nil {
+		if k.ends[parent%envoy.Seats] == nil {
+			return nameless
+		}
+		k.ends[parent%envoy.Seats].receive()
 		return delivered
 	}
 	child := k.at(parent + 1)

@@ -10,15 +10,15 @@ import (
 // the supervisor's process: while that is stopped, requests queue.
 // Fact 28: TestRule2AndFact28BothEpochsAnswerWhileTheCommitIsWithheld.
 type simRelay struct {
-	w             *world
-	logic         *envoy.RelayLogic
-	parent, child int
-	seen          func(envoy.Request)
-	committed     bool
-	begun         bool          // an answer of which it doesn't know what for
-	unread        int           // what the parent has still to read
-	passed        time.Duration // when the newest was passed
-	closed        bool
+	w         *world
+	logic     *envoy.RelayLogic
+	parent    *simParent
+	child     int
+	inbox     []envoy.Request
+	asked     int // questions, to tell one's patience from another's
+	seen      func(envoy.Request)
+	committed bool
+	closed    bool
 }
 
 // hop is what a relay costs a request (fact 28).
@@ -26,58 +26,70 @@ const hop = 45 * time.Microsecond
 
 func (r *simRelay) receive(q envoy.Request) {
 	r.w.ours(hop, func() {
-		if r.closed {
-			return
-		}
+		r.inbox = append(r.inbox, q)
+		r.pump()
+	})
+}
+
+// pump takes requests while the newcomer waits for no answer.
+func (r *simRelay) pump() {
+	for !r.closed && len(r.inbox) > 0 && r.logic.Waits() == envoy.UnknownRequest {
+		q := r.inbox[0]
+		r.inbox = r.inbox[1:]
 		r.seen(q)
-		r.do(r.logic.Asked(q))
+		r.do(q, r.logic.Asked(q))
+		if r.logic.Waits() == envoy.StatsRequest {
+			r.await()
+		}
+	}
+}
+
+// await is the patience for a parent's stats.
+func (r *simRelay) await() {
+	r.asked++
+	asked := r.asked
+	r.w.shell.ownTime(envoy.StatsPatience*time.Second, func() {
+		if asked == r.asked && !r.closed && r.logic.Waits() == envoy.StatsRequest {
+			r.do(envoy.UnknownRequest, r.logic.Overdue())
+			r.pump()
+		}
 	})
 }
 
 func (r *simRelay) commit() {
 	r.committed = true
-	r.do(r.logic.Commit())
+	r.do(envoy.UnknownRequest, r.logic.Commit())
 }
 
-func (r *simRelay) parentGone() { r.do(r.logic.ParentGone()) }
-
-func (r *simRelay) do(deeds []envoy.RelayDeed) {
+// do carries deeds out; of is the request that a delivered answer belongs to.
+func (r *simRelay) do(of envoy.Request, deeds []envoy.RelayDeed) {
 	for _, d := range deeds {
 		switch {
-		case d.Pass != envoy.UnknownRequest:
-			r.unread, r.passed = r.unread+1, r.w.now
-			if !r.w.kernel.toParent(r.parent, d.Pass, func() { r.unread-- }) {
-				r.unread--
-				r.parentGone()
-			}
-		case d.Begin:
-			r.begun = true
-			r.answer(answerBegun)
-			r.look(2 * time.Millisecond)
-		case d.Answer == envoy.ShutdownAdmin, d.Answer == envoy.PassListenSocket, d.Answer == envoy.StatsRequest:
-			r.begun = false
+		case d.Ask != envoy.UnknownRequest:
+			r.ask(d.Ask)
+		case d.Say != envoy.UnknownRequest:
+			r.w.kernel.toParent(r.parent.epoch, d.Say)
+		case d.Deliver:
+			r.answer(of)
+		default:
 			r.answer(d.Answer)
 		}
 	}
+}
+
+func (r *simRelay) ask(q envoy.Request) {
+	r.parent.ask(&simQuestion{q, func(ok bool) {
+		if ok {
+			r.do(q, r.logic.Answered())
+		} else {
+			r.do(q, r.logic.Gone())
+		}
+		r.pump()
+	}, func() bool { return r.closed }})
 }
 
 func (r *simRelay) answer(a envoy.Request) {
 	if p := r.w.kernel.at(r.child); p != nil && p.epoch == r.child {
 		p.hear(a)
 	}
-}
-
-// look finds out whether the newcomer has read the beginning of an answer: then
-// it waits for the rest.
-func (r *simRelay) look(pause time.Duration) {
-	r.w.ours(pause, func() {
-		p := r.w.kernel.at(r.child)
-		switch {
-		case !r.begun || r.closed || p == nil:
-		case len(p.answers) == 0:
-			r.w.ours(hop, func() { r.do(r.logic.Taken()) }) // after what it has asked by now
-		default:
-			r.look(min(2*pause, time.Second))
-		}
-	})
 }

@@ -201,16 +201,16 @@ func (r *rules) signals(before State, ev Event, a Signal) {
 	}
 }
 
-// hangs is the one reason to kill a serving epoch: it answers nobody, or has
-// only just begun to again. A supervisor that was stopped while it asked has
-// missed the answer.
+// hangs is the one reason to kill a serving epoch: it answers nobody (perhaps as
+// it is dead), or has
+// only just begun to again.
 func (r *rules) hangs(ev Event, a Signal) bool {
 	e, asked := ev.Is.(Asked)
 	c := r.w.shell.children[a.Epoch]
 	if !asked || e.Answers || a.Signal != syscall.SIGKILL || c == nil || c.proc == nil {
 		return false
 	}
-	return c.proc.deaf() || r.w.now < max(c.proc.awake, r.w.pausedUntil)+guardTime
+	return !c.proc.alive || c.proc.deaf() || r.w.now < c.proc.awake+guardTime
 }
 
 func (r *rules) replies(a Reply) {

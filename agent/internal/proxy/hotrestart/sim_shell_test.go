@@ -14,7 +14,6 @@ type simShell struct {
 	rng      *rand.Rand
 	state    State
 	children map[int]*simChild
-	remains  map[int]*simChild // of newcomers that died before their parents
 	inputs   map[int]*simInput
 	statuses map[int]string // how a pid has ended
 	marker   bool
@@ -32,7 +31,7 @@ type simInput struct {
 func newSimShell(w *world) *simShell {
 	s := &simShell{
 		w: w, rng: dice(w.seed, 3),
-		children: map[int]*simChild{}, remains: map[int]*simChild{}, inputs: map[int]*simInput{}, statuses: map[int]string{},
+		children: map[int]*simChild{}, inputs: map[int]*simInput{}, statuses: map[int]string{},
 	}
 	s.state.Limits = w.limits
 	w.ours(0, func() { s.step(Triggered{By: TriggerStart}) })
@@ -96,10 +95,8 @@ func (s *simShell) apply(ev Event) {
 func (s *simShell) observe(is any) {
 	switch e := is.(type) {
 	case Exited:
-		for _, c := range s.children {
-			if c.parent == e.Epoch && c.launched && c.relay != nil {
-				c.relay.parentGone()
-			}
+		if c := s.children[e.Epoch]; c != nil && c.launched && c.asParent != nil {
+			c.asParent.isGone()
 		}
 	case Removed:
 		s.release(e.Epoch)
@@ -177,6 +174,7 @@ func (s *simShell) with(epoch int, a Action, do func(*simChild)) {
 }
 
 func (s *simShell) commit(c *simChild) {
+	c.committed = true
 	if c.relay != nil {
 		c.relay.commit()
 	}
@@ -198,7 +196,7 @@ func (s *simShell) release(epoch int) {
 	}
 	delete(s.children, epoch)
 	c.over = true
-	s.bury(c)
+	s.tearDown(c)
 	for id := range s.inputs {
 		if s.inputs[id] == c.input {
 			s.discard(id)

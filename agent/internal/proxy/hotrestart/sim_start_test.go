@@ -176,17 +176,12 @@ func (p *simEnvoy) flushEvery() {
 }
 
 // asked is a request that has reached the parent's queue.
-func (p *simEnvoy) asked(r envoy.Request, read func()) {
+func (p *simEnvoy) asked(r envoy.Request) {
 	most := 2 * time.Millisecond
 	if p.dice.IntN(30) == 0 {
 		most = 500 * time.Millisecond // it merges stats (fact 25)
 	}
-	p.unread = append(p.unread, read)
-	p.main(p.w.between(p.dice, 100*time.Microsecond, most), func() {
-		p.unread[0]()
-		p.unread = p.unread[1:]
-		p.serve(r)
-	})
+	p.main(p.w.between(p.dice, 100*time.Microsecond, most), func() { p.serve(r) })
 }
 
 // serve is the parent's side of the protocol.
@@ -211,15 +206,17 @@ func (p *simEnvoy) serve(r envoy.Request) {
 
 // answer replies to the child. Where nobody is behind the child's name it tries
 // ten times, a second apart, and where the name is gone not even that: then it
-// aborts, with all its connections. Not modelled: a SIGSTOP between the moment
-// it has read a request and its answer, which nobody outside can tell from an
-// answer that was given.
+// aborts, with all its connections.
 func (p *simEnvoy) answer(r envoy.Request, took time.Duration) {
 	p.stuck = true
 	p.w.after(took, func() { p.reply(r, 1) })
 }
 
 func (p *simEnvoy) reply(r envoy.Request, try int) {
+	if p.stopped { // between a request and its answer
+		p.unsent = func() { p.reply(r, try) }
+		return
+	}
 	p.stuck = false
 	to := p.w.kernel.answer(p.epoch, r)
 	switch {

@@ -33,7 +33,10 @@ func (s *simShell) afterLaunch(c *simChild, do func()) {
 // empty closes the listeners of a newcomer that accepts and waits for its
 // connections. A silent one is killed at once.
 func (s *simShell) empty(c *simChild, until time.Duration) {
-	if c.proc == nil || !c.live && (c.relay != nil || c.known == nil && c.parent < 0) {
+	if c.relay == nil && c.parent >= 0 {
+		c.mayCut = true // plain: if it is LIVE, it is so since a moment ago
+	}
+	if c.proc == nil || c.mayCut || !c.live && (c.relay != nil || c.known == nil) {
 		s.remove(c)
 		return
 	}
@@ -104,7 +107,7 @@ func (s *simShell) drainAll(until time.Duration) {
 		if p == newest.proc && p != nil && p.step == stepLive {
 			p.drain() // healthcheck/fail, and graceful&skip_exit: it still accepts
 		} else if q := s.w.kernel.at(newest.epoch); q != nil {
-			q.asked(envoy.DrainListeners, func() {}) // by its own socket (fact 6)
+			q.asked(envoy.DrainListeners) // by its own socket (fact 6)
 		}
 		s.awaitDrained(all, until, 0, &simPause{10 * time.Millisecond, 250 * time.Millisecond})
 	})

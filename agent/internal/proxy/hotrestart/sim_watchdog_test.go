@@ -1,6 +1,10 @@
 package hotrestart
 
-import "time"
+import (
+	"time"
+
+	"aether.internal/agent/internal/proxy/envoy"
+)
 
 // This file guards against a serving epoch that hangs, as watchdog.go does.
 
@@ -42,20 +46,15 @@ func (s *simShell) ready(c *simChild, kept bool, until time.Duration, then func(
 	}
 }
 
-// askStats asks an epoch's main thread by its hot-restart socket → Asked. What
-// remains of a dead newcomer has the name for the answer: it makes way.
+// askStats asks an epoch's main thread by its hot-restart socket → Asked.
 func (s *simShell) askStats(c *simChild) {
-	until := s.w.now + guardTime
-	s.makeWay(s.inPlaceOf(c.epoch+1), func() bool { return s.w.now >= until }, func(ok bool) {
-		s.awaitAnswer(c, ok, s.w.now+guardTime)
-	})
-}
-
-func (s *simShell) awaitAnswer(c *simChild, asked bool, until time.Duration) {
-	answers := asked && c.proc.alive && !c.proc.deaf()
-	if answers || !asked || s.w.now >= until {
-		s.post(Asked{Epoch: c.epoch, Answers: answers}, nil)
-		return
+	over := false
+	tell := func(answers bool) {
+		if !over {
+			over = true
+			s.report(c, Asked{Epoch: c.epoch, Answers: answers}, nil)
+		}
 	}
-	s.w.ours(250*time.Millisecond, func() { s.awaitAnswer(c, asked, until) })
+	c.asParent.ask(&simQuestion{envoy.StatsRequest, tell, func() bool { return over }})
+	s.ownTime(guardTime, func() { tell(false) })
 }

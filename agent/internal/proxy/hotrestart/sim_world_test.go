@@ -14,9 +14,9 @@ import (
 //	sim_kernel    processes, sockets, seats, the segment, the admin's address
 //	sim_envoy     Envoy's main thread; sim_start: its hot restart
 //	sim_traffic   clients and their connections
-//	sim_relay     the relay's sockets around its real logic
+//	sim_relay     the relay's sockets around its real logic; sim_parent: whom it asks
 //	sim_shell     carries actions out, as shell.go does; sim_read, sim_child,
-//	              sim_watch, sim_takeback, sim_remains, sim_watchdog: as the
+//	              sim_watch, sim_takeback, sim_watchdog: as the
 //	              files of those names
 //	sim_schedule  users and faults; sim_deeds, sim_ambush: what each does
 //	sim_rules     what may never be; sim_end: what must come in the end

@@ -105,10 +105,12 @@ func (sh *shell) askToLeave(ctx context.Context, c *child) error {
 	return c.admin.DrainListeners(ctx, true, true)
 }
 
-// accepts tells whether a newcomer may have connections: it is LIVE.
+// accepts tells whether a newcomer may have connections: it is LIVE. In plain
+// mode nobody takes back one that is: its parent has drained. Each moment counts
+// there, as one that isn't may be soon.
 func (c *child) accepts() bool {
 	if c.relay == nil {
-		return c.parent >= 0 || c.known.Load() != nil
+		return c.parent < 0 && c.known.Load() != nil
 	}
 	select {
 	case <-c.live:

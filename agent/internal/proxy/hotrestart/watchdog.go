@@ -3,8 +3,6 @@ package hotrestart
 import (
 	"context"
 	"time"
-
-	"aether.internal/agent/internal/proxy/envoy"
 )
 
 const (
@@ -38,27 +36,32 @@ func (sh *shell) guard(c *child) {
 	})
 }
 
-// askStats asks an epoch's main thread by the hot-restart socket → Asked. What
-// remains of a dead newcomer has the name for the answer, and makes way.
+// askStats asks an epoch's main thread by its hot-restart socket → Asked.
 func (sh *shell) askStats(c *child) {
-	before := sh.inPlaceOf(c.epoch + 1)
 	sh.background(func() {
-		if err := sh.makeWayToAsk(c, before); err != nil {
-			sh.log.Debug("hot-restart socket", "epoch", c.epoch, "error", err)
-			sh.tell(c, Asked{Epoch: c.epoch})
-			return
-		}
-		err := envoy.AskStats(c.ctx, sh.dirs.Socket(c.epoch, "parent", c.epoch), sh.dirs.Socket(c.epoch, "child", c.epoch+1), guardTime)
-		if err != nil {
-			sh.log.Debug("hot-restart socket", "epoch", c.epoch, "error", err)
-		}
-		sh.tell(c, Asked{Epoch: c.epoch, Answers: err == nil})
+		ctx, cancel := sh.ownTime(c.ctx, guardTime)
+		defer cancel()
+		sh.tell(c, Asked{Epoch: c.epoch, Answers: c.asParent.Responds(ctx)})
 	})
 }
 
-// makeWayToAsk gives an epoch guardTime to read what a dead newcomer asked it.
-func (sh *shell) makeWayToAsk(c *child, r *remains) error {
-	ctx, cancel := context.WithTimeout(c.ctx, guardTime)
-	defer cancel()
-	return sh.makeWay(ctx, r, func() {})
+// ownTime ends after so much of our own time. A supervisor that was stopped would
+// find an ordinary deadline over and the answer unread, and must not take a
+// healthy epoch for one that hangs: a second that took two doesn't count.
+func (sh *shell) ownTime(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	sh.background(func() {
+		defer cancel()
+		b := backoff{time.Second, time.Second}
+		for left := d; left > 0; {
+			start := time.Now()
+			if !b.wait(ctx) {
+				return
+			}
+			if time.Since(start) < 2*time.Second {
+				left -= time.Second
+			}
+		}
+	})
+	return ctx, cancel
 }
