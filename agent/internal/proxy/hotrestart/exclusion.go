@@ -18,14 +18,19 @@ func (sh *shell) nobodyAlive() error {
 	defer cancel()
 	b := backoff{50 * time.Millisecond, 50 * time.Millisecond}
 	err := sh.whoIsAlive()
+	if err != nil {
+		sh.log.Info("somebody is alive; waiting for it to end, in case its supervisor was killed", "at most", goodbye.String(), "who", err)
+	}
 	for err != nil && b.wait(ctx) {
 		err = sh.whoIsAlive()
 	}
 	return err
 }
 
-// goodbye is what an orphaned Envoy may take to end: 20,000 clusters, 2–3 s.
-const goodbye = 5 * time.Second
+// goodbye is what an orphaned Envoy may take to end. It tells its parent to end
+// first, and where the relay was killed as well it looks for that one for ten
+// seconds (fact 4).
+const goodbye = 15 * time.Second
 
 func (sh *shell) whoIsAlive() error {
 	for seat := range envoy.Seats {
