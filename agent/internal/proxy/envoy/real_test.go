@@ -112,7 +112,7 @@ func (n *node) start(t *testing.T, epoch int, config string, extra ...string) *p
 	launch := Launch{
 		BaseID: n.baseID, Epoch: epoch, ConfigPath: n.file(t, fmt.Sprintf("%d.yaml", epoch), config),
 		SocketPath: filepath.Join(n.dir, "hr"), Concurrency: 2,
-		DrainTime: time.Second, ParentShutdownTime: 2 * time.Second, Extra: append(extra, "-l", "warn"),
+		DrainTime: time.Second, ParentShutdownTime: time.Minute, Extra: append(extra, "-l", "warn"),
 	}
 	p, err := process.Start(process.Spec{Path: n.binary.Path, Exe: n.binary.File, Args: launch.Args(), Stdout: log, Stderr: log})
 	wantNil(t, err)

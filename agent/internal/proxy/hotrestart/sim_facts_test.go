@@ -22,7 +22,7 @@ var proofs = []struct{ fact, test string }{
 	{"11, 14: how a drain tells connections to go", "TestFact11HowEachFormOfDrainBehaves"},
 	{"14: what goes on for longer is cut", "TestRule8LongerStreamsAreCutAfterTheDrainTime"},
 	{"13: another hot-restart version is refused", "TestFact13AnotherHotRestartVersionIsRefused"},
-	{"15: SIGTERM to a child ends its parent", unproved},
+	{"15: SIGTERM to a child ends its parent", "TestFact15SIGTERMToAChildEndsItsParent"},
 	{"16: a stopped Envoy answers nothing and ignores SIGTERM", "TestRule8StopWithAStoppedEnvoy"},
 	{"17: LIVE is what /server_info says", "TestFact17TheStateStatSaysLiveTooEarly"},
 	{"20: LIVE does not mean configured", "TestRule2AndFact20NothingIsCommittedThatIsNotConfigured"},
@@ -35,7 +35,8 @@ var proofs = []struct{ fact, test string }{
 	{"28: with UDP the newcomer's own timer ends the parent", "TestRule6WithUDPTheParentEndsByEnvoysTimer"},
 	{"an answer of another kind than asked for is an assertion", "TestFact28ANewcomerOutlivesAParentThatDies"},
 	{"a newcomer asks for the stats once more before it is LIVE", unproved},
-	{"asked for its admin, a parent ends its own parent and flushes no more", unproved},
+	{"asked for its admin, a parent ends its own parent", "TestAChildEndsItsGrandparent"},
+	{"and flushes no more", unproved},
 }
 
 // unproved was seen by hand, in strace and in Envoy's log.
