@@ -5,8 +5,8 @@ package envoy
 type RelayLogic struct{ state relayState }
 
 // NewRelayLogic is the logic of a relay that has just been bound.
-func NewRelayLogic(passTerminate bool) *RelayLogic {
-	return &RelayLogic{relayState{passTerminate: passTerminate}}
+func NewRelayLogic(passTerminate, answerAdmin bool) *RelayLogic {
+	return &RelayLogic{relayState{passTerminate: passTerminate, answerAdmin: answerAdmin}}
 }
 
 // RelayDeed is one thing that a relay does: it asks the parent, or tells it what

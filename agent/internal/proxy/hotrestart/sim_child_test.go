@@ -68,7 +68,7 @@ func (s *simShell) askParent(c, parent *simChild, then func()) {
 // that is there but busy may take up the time of a call.
 func (s *simShell) askAdmin(c *simChild, then func(*simEnvoy)) {
 	const call = 2 * time.Second
-	address, until := c.input.boot.admin, s.w.now+call
+	address, until := s.w.adminOf(c.input.boot, c.epoch), s.w.now+call
 	b := simPause{s.w.between(s.rng, time.Millisecond, 10*time.Millisecond), 100 * time.Millisecond}
 	var look func()
 	look = func() {
@@ -118,7 +118,7 @@ func (s *simShell) standBetween(c *simChild, parent *simChild) {
 	c.link = &link{parent: c.parent}
 	if c.input.mode != ModePlain {
 		c.relay = &simRelay{
-			w: s.w, logic: envoy.NewRelayLogic(c.input.mode == ModeUDP), parent: parent.asParent, child: c.epoch,
+			w: s.w, logic: envoy.NewRelayLogic(c.input.mode == ModeUDP, s.w.ownAdmin), parent: parent.asParent, child: c.epoch,
 			seen: c.sees,
 		}
 		c.link.relay = c.relay
@@ -170,7 +170,7 @@ func (s *simShell) outwait(c, parent *simChild, then func(bool)) {
 func (c *simChild) sees(r envoy.Request) {
 	switch r {
 	case envoy.ShutdownAdmin:
-		c.tookAdmin = true
+		c.tookAdmin = !c.relay.w.ownAdmin
 	case envoy.DrainListeners:
 		c.live = true
 		if c.whenLive != nil {

@@ -172,7 +172,7 @@ func (u *user) heals(until time.Duration) {
 	switch {
 	case s.Stage != Running:
 		return
-	case !busy && g != nil && u.w.kernel.admin(u.w.shell.children[g.Epoch].input.boot.admin) == u.w.shell.children[g.Epoch].proc:
+	case !busy && g != nil && u.w.kernel.admin(u.w.adminOf(u.w.shell.children[g.Epoch].input.boot, g.Epoch)) == u.w.shell.children[g.Epoch].proc:
 		u.handsOff(u.w.now+2*u.w.rules.longest(), -1)
 	case u.w.now > until:
 		u.w.rules.broke("what is broken heals", "busy %t, serving %t, no admin or no rest after %s", busy, g != nil, until)

@@ -110,7 +110,7 @@ func (k *kernel) answer(parent int, r envoy.Request) delivery {
 // Fact 6: TestFact6TheParentLosesASharedAdminWhenItsChildStarts.
 func (k *kernel) admin(address int) *simEnvoy {
 	for _, p := range k.procs {
-		if p.admin && p.boot.admin == address && !p.busy() {
+		if p.admin && k.w.adminOf(p.boot, p.epoch) == address && !p.busy() {
 			return p
 		}
 	}
@@ -120,7 +120,7 @@ func (k *kernel) admin(address int) *simEnvoy {
 // silent: somebody listens at the address and answers nobody.
 func (k *kernel) silent(address int) bool {
 	return slices.ContainsFunc(k.procs, func(p *simEnvoy) bool {
-		return p.admin && p.boot.admin == address && p.busy()
+		return p.admin && k.w.adminOf(p.boot, p.epoch) == address && p.busy()
 	})
 }
 

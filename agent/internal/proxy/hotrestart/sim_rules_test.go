@@ -66,6 +66,9 @@ func (r *rules) reachable(g *Generation) {
 	if c == nil || c.proc == nil || !c.proc.alive || r.excused() {
 		return
 	}
+	if r.w.ownAdmin && !c.proc.admin {
+		r.broke("fact 23: with an admin of its own no epoch loses it", "epoch %d has", g.Epoch)
+	}
 	s := &r.w.shell.state
 	if n := s.newcomer(); r.w.plain && (s.Heal != nil || n != nil && n.Phase == Removing) {
 		return // it may have committed itself just before its deadline; the cure follows

@@ -33,7 +33,7 @@ func (s *simShell) guard(c *simChild) {
 // ready asks the process itself on a kept connection, on a new one whoever
 // listens by now.
 func (s *simShell) ready(c *simChild, kept bool, until time.Duration, then func(bool)) {
-	p, address := c.proc, c.input.boot.admin
+	p, address := c.proc, s.w.adminOf(c.input.boot, c.epoch)
 	answers := kept && !p.busy() || !kept && s.w.kernel.admin(address) != nil
 	waits := kept || s.w.kernel.silent(address)
 	switch {

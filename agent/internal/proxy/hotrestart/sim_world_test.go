@@ -49,6 +49,7 @@ type setting struct {
 	seed     uint64
 	limits   Limits
 	plain    bool // --relay=false
+	ownAdmin bool // --admin-per-epoch
 	noRepair bool // the shell repairs no segment, on purpose
 	decide   func(State, Event) (State, []Action)
 }
@@ -72,14 +73,24 @@ func settingOf(seed uint64) setting {
 		return time.Duration(choices[d.IntN(len(choices))]) * time.Second
 	}
 	drain := seconds(1, 5, 25)
+	mode := d.IntN(8)
 	return setting{
-		seed:  seed,
-		plain: d.IntN(8) == 0,
+		seed:     seed,
+		plain:    mode == 0,
+		ownAdmin: mode == 1,
 		limits: Limits{
 			Handoff: seconds(12, 30, 120), GiveWay: 10 * time.Second,
 			Drain: drain, Parent: drain + seconds(2, 15, 60), Kill: 5 * time.Second, Silent: 30 * time.Second,
 		},
 	}
+}
+
+// adminOf is where an epoch has its admin.
+func (s setting) adminOf(b *bootstrap, epoch int) int {
+	if s.ownAdmin {
+		return -1 - epoch
+	}
+	return b.admin
 }
 
 // dice are random numbers of one purpose, so that a schedule without one of its
