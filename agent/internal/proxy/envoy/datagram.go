@@ -20,7 +20,11 @@ func (p part) close() {
 	}
 }
 
-// message is what parts make together. Envoy sends at most 4096 bytes at once.
+// envoysDatagram is the most that Envoy sends at once and reads at once: at more
+// it aborts ("recvmsg() left msg_flags = 32").
+const envoysDatagram = 4096
+
+// message is what parts make together.
 type message struct {
 	parts []part
 	size  uint64 // of the parts
@@ -65,7 +69,7 @@ func (m message) close() {
 	}
 }
 
-// largestDatagram is room for any of Envoy's.
+// largestDatagram is room for any of Envoy's, and for what isn't one.
 const largestDatagram = 1 << 16
 
 // receiver reads datagrams with their descriptors.

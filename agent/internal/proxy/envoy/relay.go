@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -189,7 +190,9 @@ func (s *service) decide(in relayInput) {
 		case out.deliver:
 			s.deliver()
 		default:
-			s.tell(part{data: s.answerMyself(out.answer)})
+			for d := range slices.Chunk(s.answerMyself(out.answer), envoysDatagram) {
+				s.tell(part{data: d})
+			}
 		}
 	}
 }

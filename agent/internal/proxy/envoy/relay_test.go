@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -175,15 +176,25 @@ func TestRelayAnswersForAParentThatIsGone(t *testing.T) {
 func TestRelayTakesBackTheGaugesOfAParentThatIsGone(t *testing.T) {
 	s := newStand(t)
 	defer s.end()
-	stats := frame(statsReply(entry(gaugesField, "held", numberField(mapValue, 3)))...)
+	var gauges []byte
+	for i := range 1000 {
+		gauges = append(gauges, entry(gaugesField, fmt.Sprintf("held.%d", i), numberField(mapValue, 3))...)
+	}
+	stats := frame(statsReply(gauges)...)
 	s.asks(StatsRequest)
 	s.gets("parent", s.parent, request(StatsRequest))
-	s.replies(stats)
-	s.gets("newcomer", s.child, stats)
+	for d := range slices.Chunk(stats, 4096) {
+		s.replies(d)
+	}
+	for d := range slices.Chunk(stats, 4096) {
+		s.gets("newcomer", s.child, d)
+	}
 	s.parent.Close()
 	s.asParent.Gone()
 	s.asks(StatsRequest)
-	s.gets("newcomer", s.child, gaugesAtZero(stats[frameHeader:]))
+	for d := range slices.Chunk(gaugesAtZero(stats[frameHeader:]), 4096) { // Envoy aborts at a larger one
+		s.gets("newcomer", s.child, d)
+	}
 	s.asks(StatsRequest)
 	s.gets("newcomer, once only", s.child, answerFor(StatsRequest, time.Time{}))
 }
