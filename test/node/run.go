@@ -69,7 +69,7 @@ func Agent(ctx context.Context) (string, error) {
 			return
 		}
 		built.path = filepath.Join(dir, "agent")
-		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", built.path, "./agent/cmd/agent")
+		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", built.path, "./agent/cmd/agent")
 		cmd.Dir = root
 		if out, err := cmd.CombinedOutput(); err != nil {
 			built.err = fmt.Errorf("build the agent: %w\n%s", err, out)

@@ -27,6 +27,7 @@ const (
 	flagHandoff        = "handoff-deadline"
 	flagUnresponsive   = "admin-unresponsive-deadline"
 	flagConcurrency    = "concurrency"
+	flagOTLP           = "otlp-endpoint"
 )
 
 // supervisorOptions are the flags of proxy-supervisor. Switches that are on by
@@ -35,6 +36,7 @@ type supervisorOptions struct {
 	cfg                  hotrestart.Config
 	relay, segmentRepair bool
 	logFormat, logLevel  string
+	otlpEndpoint         string
 }
 
 func (o *supervisorOptions) bind(f *pflag.FlagSet) {
@@ -42,6 +44,8 @@ func (o *supervisorOptions) bind(f *pflag.FlagSet) {
 	o.bindEnvoy(f)
 	o.bindHandoff(f)
 	o.bindPlaces(f)
+	f.StringVar(&o.otlpEndpoint, flagOTLP, "",
+		"push metrics and traces to this OTLP gRPC collector (`address`), host:port or URL; empty: only if OTEL_EXPORTER_OTLP_ENDPOINT names one")
 	f.VarP(choice(&o.logFormat, "auto", "json", "text"), "log-format", "",
 		"`format` of our log: json, text, or auto (text on a terminal, else json)")
 	f.VarP(choice(&o.logLevel, "info", "debug", "warn", "error"), "log-level", "",

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"aether.internal/agent/internal/proxy/hotrestart"
 )
 
 // Every command's help is a golden file, and every golden file a command's.
@@ -41,30 +43,31 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-const reference = "../../../docs/reference.md"
+const docs = "../../../docs/"
 
 // Docs that quote a default which the code no longer has are worse than none.
 func TestReferenceTables(t *testing.T) {
-	for name, table := range map[string]string{
-		"flags":      flagTables(newWorld().root()),
-		"exit-codes": exitTables(),
+	for _, c := range []struct{ file, name, table string }{
+		{"reference.md", "flags", flagTables(newWorld().root())},
+		{"reference.md", "exit-codes", exitTables()},
+		{"telemetry.md", "metrics", metricsTable(hotrestart.Instruments)},
 	} {
-		doc, err := os.ReadFile(reference)
+		doc, err := os.ReadFile(docs + c.file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		open, end := "<!-- "+name+" -->\n", "<!-- /"+name+" -->"
+		open, end := "<!-- "+c.name+" -->\n", "<!-- /"+c.name+" -->"
 		before, rest, ok := strings.Cut(string(doc), open)
 		got, after, closed := strings.Cut(rest, end)
 		if !ok || !closed {
-			t.Fatalf("%s has no section between %q and %q", reference, open, end)
+			t.Fatalf("%s has no section between %q and %q", c.file, open, end)
 		}
 		if *update {
-			if err := os.WriteFile(reference, []byte(before+open+table+end+after), 0o644); err != nil {
+			if err := os.WriteFile(docs+c.file, []byte(before+open+c.table+end+after), 0o644); err != nil {
 				t.Fatal(err)
 			}
-		} else if got != table {
-			t.Errorf("the section %q of docs/reference.md differs (-update writes it anew); want:\n%s", name, table)
+		} else if got != c.table {
+			t.Errorf("the section %q of docs/%s differs (-update writes it anew); want:\n%s", c.name, c.file, c.table)
 		}
 	}
 }

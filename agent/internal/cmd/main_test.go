@@ -21,10 +21,11 @@ func TestMain(m *testing.M) { process.Main(m.Run) }
 // world is an app whose world is made up, and what came of it.
 type world struct {
 	app
-	out, err bytes.Buffer
-	env      map[string]string
-	ran      *hotrestart.Config // what the supervisor was run with
-	result   error              // what it returns
+	out, err  bytes.Buffer
+	env       map[string]string
+	ran       *hotrestart.Config // what the supervisor was run with
+	telemetry hotrestart.TelemetryConfig
+	result    error // what it returns
 }
 
 func newWorld() *world {
@@ -34,8 +35,8 @@ func newWorld() *world {
 		terminal:  func(io.Writer) bool { return false },
 		lookupEnv: func(name string) (string, bool) { v, ok := w.env[name]; return v, ok },
 		places:    places{euid: 0, runtimeDir: func() string { return "" }},
-		supervise: func(_ context.Context, cfg hotrestart.Config, _ *slog.Logger) error {
-			w.ran = &cfg
+		supervise: func(_ context.Context, cfg hotrestart.Config, tel hotrestart.TelemetryConfig, _ *slog.Logger) error {
+			w.ran, w.telemetry = &cfg, tel
 			return w.result
 		},
 	}

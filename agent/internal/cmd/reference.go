@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"aether.internal/agent/internal/proxy/hotrestart"
 )
 
 // flagTables renders the flags of every command as Markdown, for the section
@@ -75,6 +77,20 @@ func code(s string) string {
 		return ""
 	}
 	return "`" + s + "`"
+}
+
+// metricsTable renders the instruments as Markdown, for docs/telemetry.md.
+func metricsTable(instruments []hotrestart.Instrument) string {
+	var b strings.Builder
+	b.WriteString("| name | kind | unit | attribute | meaning |\n|---|---|---|---|---|\n")
+	for _, in := range instruments {
+		attribute := ""
+		if in.Key != "" {
+			attribute = code(in.Key) + ": " + strings.Join(in.Values, ", ")
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", code(hotrestart.Prefix+in.Name), in.Kind, code(in.Unit), attribute, in.Meaning)
+	}
+	return b.String()
 }
 
 // exitTables renders the exit codes as Markdown, for the section "exit-codes".

@@ -23,7 +23,7 @@ type app struct {
 	terminal       func(io.Writer) bool
 	lookupEnv      func(string) (string, bool)
 	places         places
-	supervise      func(context.Context, hotrestart.Config, *slog.Logger) error
+	supervise      func(context.Context, hotrestart.Config, hotrestart.TelemetryConfig, *slog.Logger) error
 }
 
 // Main runs the agent with args (without the program's name) and returns its

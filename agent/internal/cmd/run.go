@@ -10,10 +10,19 @@ import (
 	"aether.internal/agent/internal/proxy/hotrestart"
 )
 
-// supervise is the supervisor itself; no metrics yet.
-func supervise(ctx context.Context, cfg hotrestart.Config, log *slog.Logger) error {
+// supervise is the supervisor itself, and its telemetry if somebody wants it.
+func supervise(ctx context.Context, cfg hotrestart.Config, tel hotrestart.TelemetryConfig, log *slog.Logger) error {
 	beModest(os.LookupEnv)
-	return hotrestart.New(cfg, log, nil).Run(ctx)
+	t, metrics := openTelemetry(ctx, tel, os.LookupEnv)
+	if metrics != nil {
+		cfg.Tracer = t.Tracer()
+	}
+	err := hotrestart.New(cfg, log, metrics).Run(ctx)
+	// The last export holds the shutdown's own counters.
+	if err := t.Shutdown(context.WithoutCancel(ctx)); err != nil {
+		log.Debug("telemetry: the last export", "error", err)
+	}
+	return err
 }
 
 const (

@@ -64,6 +64,9 @@ func (a app) runSupervisor(c *cobra.Command, o *supervisorOptions, args []string
 	if err := Check(cfg); err != nil {
 		return err
 	}
+	if err := hotrestart.CheckEndpoint(o.otlpEndpoint); err != nil {
+		return usageError("--%s: %w", flagOTLP, err)
+	}
 	if err := a.places.own(cfg); err != nil {
 		return err
 	}
@@ -73,7 +76,8 @@ func (a app) runSupervisor(c *cobra.Command, o *supervisorOptions, args []string
 	if err := raiseFileLimit(); err != nil {
 		log.Warn("the limit of open files stays as it is", "error", err)
 	}
-	err := a.supervise(c.Context(), cfg, log)
+	tel := hotrestart.TelemetryConfig{OTLPEndpoint: o.otlpEndpoint, ServiceVersion: cfg.Version, BaseID: cfg.BaseID, Log: log}
+	err := a.supervise(c.Context(), cfg, tel, log)
 	if err == nil {
 		return nil
 	}

@@ -128,6 +128,7 @@ func TestUsageErrors(t *testing.T) {
 		{args: "proxy-supervisor --log-level loud", want: "it is one of info, debug, warn, error"},
 		{args: "proxy-supervisor", env: "AETHER_DRAIN_TIME=5", want: `AETHER_DRAIN_TIME: invalid value "5" for --drain-time: time: missing unit`},
 		{args: "proxy-supervisor", env: "AETHER_RELAY=maybe", want: `AETHER_RELAY: invalid value "maybe" for --relay`},
+		{args: "proxy-supervisor --otlp-endpoint http://c:4318/v1/metrics", want: "--otlp-endpoint: OTLP endpoint \"http://c:4318/v1/metrics\": gRPC takes host:port"},
 		{args: "proxy-supervisor --drain-time 500ms", want: "--drain-time 500ms: Envoy takes whole seconds, at least 1s"},
 	} {
 		w := newWorld()

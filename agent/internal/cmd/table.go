@@ -45,7 +45,15 @@ func writeHead(w io.Writer, st control.Status) {
 	}
 	fmt.Fprintf(t, "envoy:\t%s, %d workers%s\n", st.EnvoyPath, st.Concurrency, admin)
 	fmt.Fprintf(t, "config:\t%s\n", st.ConfigPath)
+	fmt.Fprintf(t, "safety:\trelay %s, segment repair %s, segment repairs so far: %d\n", onOff(st.Relay), onOff(st.SegmentRepair), st.SegmentRepairs)
 	t.Flush()
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
 }
 
 func writeEpochs(w io.Writer, epochs []control.EpochStatus) {

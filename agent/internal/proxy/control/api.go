@@ -39,6 +39,8 @@ const (
 	Failed    = "failed"    // the new epoch was taken back; the old one serves
 	Unchanged = "unchanged" // there was nothing to do
 	Accepted  = "accepted"  // on its way (no Wait)
+
+	Superseded = "superseded" // taken back for a newer input; in the history only
 )
 
 // ReloadResult says how a reload went.

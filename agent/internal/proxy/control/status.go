@@ -45,6 +45,10 @@ type Status struct {
 	ConfigPath   string         `json:"config_path"`
 	EnvoyPath    string         `json:"envoy_path"`
 	AdminAddress string         `json:"admin_address"`
+
+	Relay          bool `json:"relay"`           // on, wherever Envoy's version allows it
+	SegmentRepair  bool `json:"segment_repair"`  // on
+	SegmentRepairs int  `json:"segment_repairs"` // so far
 }
 
 // EpochStatus is one Envoy that has been forked and not been reaped.

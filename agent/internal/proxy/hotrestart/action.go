@@ -65,7 +65,18 @@ type (
 		Text  string
 		Attrs []any
 	}
-	// Measure counts something; a nil *SupervisorMetrics ignores it.
+	// Concluded: a try at a handoff has ended; after a commit it is the last of
+	// that turn's actions about it.
+	Concluded struct{ Handoff Handoff }
+	// Released: an old epoch that had drained since From is gone. Why is a reason
+	// of parents_ended, or "stop".
+	Released struct {
+		Epoch int
+		From  time.Time
+		Why   string
+	}
+	// Measure counts something; a nil *SupervisorMetrics ignores it. Names, units
+	// and labels are those of the table in instruments.go.
 	Measure struct {
 		Name  string
 		Value float64

@@ -1,6 +1,10 @@
 package hotrestart
 
-import "time"
+import (
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+)
 
 // What Config.Validate may say.
 const (
@@ -92,6 +96,9 @@ type Config struct {
 
 	// Version is our own build version, for status and metrics.
 	Version string
+
+	// Tracer gets each try at a handoff as a trace. nil: there are none.
+	Tracer trace.Tracer
 }
 
 // MaxBaseID is the largest base-id: Envoy multiplies it by ten, in 32 bits

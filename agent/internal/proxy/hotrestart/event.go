@@ -48,6 +48,7 @@ type (
 	Removed struct {
 		Epoch     int
 		TookAdmin bool // its parent has closed the admin they share
+		Repaired  bool // the flag it had left in the shared segment was cleared
 		Log       []string
 	}
 	// Counted: a look at an epoch's connections; -1 when nobody can tell.

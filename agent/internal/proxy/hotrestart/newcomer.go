@@ -24,7 +24,7 @@ func (t *turn) launched(e Launched) {
 		}
 		return
 	}
-	g.Pid = e.Pid
+	g.Pid, g.ForkedAt = e.Pid, t.at
 	if g.uncommitted() {
 		t.act(Watch{g.Epoch})
 		t.log(slog.LevelInfo, "newcomer started", "epoch", g.Epoch, "pid", g.Pid, "mode", g.Input.Mode.String())
@@ -97,13 +97,10 @@ func (t *turn) commit(g *Generation) {
 		t.drain(old, g.Input.Mode)
 	}
 	t.act(Publish{g.Epoch}, Guard{g.Epoch})
-	total := t.at.Sub(g.Want.Since)
-	t.LastHandoff = &Handoff{
-		At: t.at, From: from, To: g.Epoch, Triggers: g.Want.Triggers, Forced: g.Missing,
-		Prepare: g.PreparedIn, Live: g.LiveAt.Sub(g.LaunchedAt), Verify: t.at.Sub(g.LiveAt), Total: total,
-	}
-	t.act(Measure{"handoff.duration", total.Seconds(), ""}, Measure{"epoch", float64(g.Epoch), ""})
-	t.log(slog.LevelInfo, "epoch serves", "epoch", g.Epoch, "parent", from, "pid", g.Pid, "after", total.Round(time.Millisecond).String())
+	h := g.handoff(from, control.Committed)
+	h.Forced = g.Missing
+	t.LastHandoff = t.conclude(h)
+	t.log(slog.LevelInfo, "epoch serves", "epoch", g.Epoch, "parent", from, "pid", g.Pid, "after", t.at.Sub(h.Since).Round(time.Millisecond).String())
 	t.reply(&g.Want, Result{Outcome: control.Committed, Epoch: g.Epoch})
 }
 
@@ -137,6 +134,11 @@ func (t *turn) removed(e Removed) {
 		return
 	}
 	want, superseded := g.Want, g.Superseded
+	t.conclude(t.undone(g))
+	if e.Repaired {
+		t.Repairs++
+		t.act(Measure{"segment_repairs", 1, ""})
+	}
 	t.drop(e.Epoch)
 	r := Result{Outcome: control.Failed, Epoch: e.Epoch, Log: e.Log}
 	if f := t.LastFailure; f != nil && f.Epoch == e.Epoch {

@@ -39,7 +39,7 @@ func (t *turn) read() {
 		return
 	}
 	t.NextID++
-	t.Reading = &Reading{ID: t.NextID, Want: *t.Wanted}
+	t.Reading = &Reading{ID: t.NextID, Want: *t.Wanted, At: t.at}
 	t.Wanted = nil
 	t.act(Read{ID: t.NextID, Want: t.Reading.Want, First: !t.Served})
 }
@@ -56,11 +56,11 @@ func (t *turn) prepared(e Prepared) {
 		}
 		return
 	}
-	want := t.Reading.Want
+	want, times := t.Reading.Want, Prep{ReadAt: t.Reading.At, ReadyAt: t.at}
 	t.Reading = nil
 	switch {
 	case e.Failed != nil:
-		t.refuse(want, *e.Failed)
+		t.refuse(want, times, *e.Failed)
 	case t.unchanged(&want, e.Input):
 		t.act(Discard{e.Input})
 	default:
@@ -70,15 +70,19 @@ func (t *turn) prepared(e Prepared) {
 			want = older
 			t.act(Discard{t.Ready.Input})
 		}
-		t.Ready = &Ready{Want: want, Input: e.Input, Since: t.at}
+		t.Ready = &Ready{Want: want, Input: e.Input, Prep: times}
 	}
 }
 
 // refuse keeps what serves and tells why.
-func (t *turn) refuse(w Want, r Refusal) {
+func (t *turn) refuse(w Want, times Prep, r Refusal) {
 	epoch := t.nextEpoch()
 	t.LastFailure = &Failure{At: t.at, Epoch: epoch, Step: r.Step, Text: r.Text, Log: r.Log}
 	t.act(Measure{"config_validation_failures", 1, r.Step})
+	t.conclude(Handoff{
+		From: t.parentOf(), To: epoch, Triggers: w.Triggers, Outcome: control.Refused, Step: r.Step, Text: r.Text,
+		Since: w.Since, Prep: times, FailedAt: t.at,
+	})
 	t.reply(&w, Result{Outcome: control.Refused, Epoch: epoch, Error: r.Step + ": " + r.Text, Log: r.Log})
 	if !t.Served && len(t.Gens) == 0 && t.Code == 0 {
 		t.Code, t.Reason = cmp.Or(r.Code, ExitUnexpected), r.Step+": "+r.Text
@@ -140,13 +144,10 @@ func (t *turn) launch() {
 	}
 	r := *t.Ready
 	t.Ready = nil
-	parent, epoch := -1, t.nextEpoch()
-	if h := t.heir(); h != nil {
-		parent = h.Epoch
-	}
+	parent, epoch := t.parentOf(), t.nextEpoch()
 	g := Generation{
 		Epoch: epoch, Phase: Starting, Input: r.Input, Want: r.Want, Connections: -1,
-		Deadline: t.at.Add(t.Limits.Handoff), LaunchedAt: t.at, PreparedIn: t.at.Sub(r.Want.Since),
+		Deadline: t.at.Add(t.Limits.Handoff), LaunchedAt: t.at, Prep: r.Prep,
 	}
 	if t.Lost != nil {
 		g.Respawns = t.Lost.Tries

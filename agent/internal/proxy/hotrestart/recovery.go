@@ -45,7 +45,7 @@ func (t *turn) respawn() {
 	t.Lost.Tries++
 	t.act(Measure{"restart_triggers", 1, TriggerRespawn.String()})
 	t.log(slog.LevelWarn, "the epoch is started again at the same number, from its draining parent", "epoch", t.Lost.Epoch, "parent", parent.Epoch, "try", t.Lost.Tries)
-	t.Ready = &Ready{Want: Want{Triggers: []Trigger{TriggerRespawn}, Since: t.at}, Input: t.Lost.Input, Since: t.at}
+	t.Ready = &Ready{Want: Want{Triggers: []Trigger{TriggerRespawn}, Since: t.at}, Input: t.Lost.Input, Prep: Prep{ReadyAt: t.at}}
 }
 
 // putBack makes a wish again of an input that waited: it is read anew, later. A
@@ -96,5 +96,5 @@ func (t *turn) heal() {
 	}
 	t.Heal.At = time.Time{}
 	t.act(Measure{"restart_triggers", 1, TriggerHeal.String()})
-	t.Ready = &Ready{Want: Want{Triggers: []Trigger{TriggerHeal}, Since: t.at}, Input: t.serving().Input, Since: t.at}
+	t.Ready = &Ready{Want: Want{Triggers: []Trigger{TriggerHeal}, Since: t.at}, Input: t.serving().Input, Prep: Prep{ReadyAt: t.at}}
 }

@@ -33,7 +33,7 @@ func (t *turn) end(g *Generation, why string) {
 	if g.Phase == Ending {
 		return
 	}
-	g.Phase, g.Deadline = Ending, t.at.Add(t.Limits.Kill)
+	g.Phase, g.Deadline, g.EndedBy = Ending, t.at.Add(t.Limits.Kill), why
 	t.act(Measure{"parents_ended", 1, why}, Signal{g.Epoch, syscall.SIGTERM})
 	t.log(slog.LevelInfo, "old epoch is ended", "epoch", g.Epoch, "why", why, "connections", g.Connections,
 		"drained", t.at.Sub(g.DrainingFrom).Round(time.Millisecond).String())
@@ -82,17 +82,40 @@ func (t *turn) exited(e Exited) {
 	}
 	switch g.Phase {
 	case Starting, Live:
+		t.act(Measure{"child_exits", 1, "newcomer"})
 		t.takeBack(g, "start", "the newcomer ended by itself ("+e.Status+")")
 	case Removing: // TakeBack reaps it
+		t.act(Measure{"child_exits", 1, "taken_back"})
 	case Serving:
 		t.crashed(g, e)
 	default:
-		t.log(slog.LevelInfo, "old epoch has ended", "epoch", g.Epoch, "status", e.Status)
-		t.gone(e.Epoch)
+		t.oldEnded(g, e)
 	}
 }
 
+// oldEnded: an old epoch was ended, or ended by itself. Envoy's own timer ends
+// it where there is no limit of ours; everything else came too early.
+func (t *turn) oldEnded(g *Generation, e Exited) {
+	switch {
+	case g.Phase == Ending:
+		t.act(Measure{"child_exits", 1, "expected"})
+	case !g.Limit && e.Code < ExitSignal:
+		g.EndedBy = "protocol"
+		t.act(Measure{"child_exits", 1, "expected"}, Measure{"parents_ended", 1, g.EndedBy})
+	default:
+		g.EndedBy = "early"
+		t.act(Measure{"child_exits", 1, "early"}, Measure{"parents_ended", 1, g.EndedBy})
+		t.log(slog.LevelWarn, "a draining epoch ended before its time; the connections it had are cut",
+			"epoch", g.Epoch, "connections", g.Connections, "log", e.Log)
+	}
+	t.log(slog.LevelInfo, "old epoch has ended", "epoch", g.Epoch, "status", e.Status)
+	t.gone(e.Epoch)
+}
+
 func (t *turn) gone(epoch int) {
+	if g := t.gen(epoch); !g.DrainingFrom.IsZero() {
+		t.act(Measure{"drain.duration", t.at.Sub(g.DrainingFrom).Seconds(), ""}, Released{epoch, g.DrainingFrom, g.EndedBy})
+	}
 	t.drop(epoch)
 	t.act(Forget{epoch})
 }

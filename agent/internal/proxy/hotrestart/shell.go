@@ -26,6 +26,7 @@ type shell struct {
 	concurrency int
 	marker      *coordination.Marker
 	ready       bool
+	trace       *tracer
 
 	children map[int]*child
 	inputs   map[int]*input
@@ -62,6 +63,7 @@ func newShell(s *Supervisor) (*shell, error) {
 		waiters:    map[int]chan Result{},
 		reader:     func() {},
 		unguard:    func() {},
+		trace:      newTracer(s.cfg.Tracer),
 	}
 	sh.state.Limits = Limits{
 		Handoff: s.cfg.HandoffDeadline, GiveWay: 10 * time.Second,
@@ -80,6 +82,7 @@ func newShell(s *Supervisor) (*shell, error) {
 		return nil, &ExitError{Code: ExitTaken, Err: err}
 	}
 	if err := sh.nobodyAlive(); err != nil {
+		sh.metrics.record(Measure{"predecessor_detected", 1, ""})
 		return nil, &ExitError{Code: ExitTaken, Err: err}
 	}
 	if err := checkShm(shmDir, s.cfg.BaseID); err != nil {
@@ -100,6 +103,7 @@ func (sh *shell) apply(ev Event) {
 	for _, a := range actions {
 		sh.perform(a)
 	}
+	sh.metrics.lives(len(sh.state.Gens), sh.state.servingEpoch())
 }
 
 // observe keeps what the core doesn't need to know.
@@ -148,6 +152,10 @@ func (sh *shell) perform(a Action) {
 		sh.log.Log(sh.ctx, a.Level, a.Text, a.Attrs...)
 	case Measure:
 		sh.metrics.record(a)
+	case Concluded:
+		sh.trace.concluded(a.Handoff, time.Now())
+	case Released:
+		sh.trace.released(a, time.Now())
 	}
 }
 
@@ -161,7 +169,7 @@ func (sh *shell) publish(epoch int) {
 	if err := sh.marker.Publish(); err != nil {
 		sh.log.Error("ready marker", "error", err)
 	} else {
-		sh.ready = true
+		sh.setReady(true)
 	}
 	if err := sh.linkAdmin(epoch); err != nil {
 		sh.log.Error("admin link", "error", err)
@@ -178,7 +186,14 @@ func (sh *shell) withdraw() {
 	if err := sh.marker.Withdraw(); err != nil {
 		sh.log.Error("ready marker", "error", err)
 	}
-	sh.ready = false
+	sh.setReady(false)
+}
+
+func (sh *shell) setReady(ready bool) {
+	if ready != sh.ready {
+		sh.ready = ready
+		sh.metrics.record(Measure{"ready_transitions", 1, strconv.FormatBool(ready)})
+	}
 }
 
 func (sh *shell) reply(a Reply) {

@@ -116,9 +116,10 @@ type Generation struct {
 	Deadline time.Time
 	Limit    bool // Deadline is a draining epoch's limit
 
-	Pid          int
-	PreparedIn   time.Duration // from the trigger to the launch
+	Pid int
+	Prep
 	LaunchedAt   time.Time
+	ForkedAt     time.Time
 	LiveAt       time.Time
 	CommittedAt  time.Time
 	DrainingFrom time.Time
@@ -127,9 +128,10 @@ type Generation struct {
 	Connections int // -1: unknown
 	Zeros       int // looks in a row that saw no connection
 	Answered    bool
-	Reopen      bool // a log reopen that waits for its first answer
-	Superseded  bool // taken back for a newer input
-	Respawns    int  // how often this number has been started again
+	Reopen      bool   // a log reopen that waits for its first answer
+	Superseded  bool   // taken back for a newer input
+	EndedBy     string // why it was told to end, or ended by itself
+	Respawns    int    // how often this number has been started again
 
 	SilentFrom time.Time // since when its admin has not answered; zero: it does
 	Asking     bool      // its hot-restart socket is being asked
@@ -138,17 +140,22 @@ type Generation struct {
 
 func (g *Generation) uncommitted() bool { return g.Phase == Starting || g.Phase == Live }
 
+// Prep is when an input was read and when that had succeeded; the first is zero
+// for one that was there already.
+type Prep struct{ ReadAt, ReadyAt time.Time }
+
 // Reading is an input that is being read and validated.
 type Reading struct {
 	ID   int
 	Want Want
+	At   time.Time
 }
 
 // Ready is a validated input that waits for its launch.
 type Ready struct {
 	Want  Want
 	Input Input
-	Since time.Time
+	Prep
 }
 
 // Failure is a handoff that did not happen, or an epoch that ended by itself.
@@ -158,15 +165,6 @@ type Failure struct {
 	Step  string
 	Text  string
 	Log   []string // the newcomer's own last lines
-}
-
-// Handoff is a commit.
-type Handoff struct {
-	At                           time.Time
-	From, To                     int
-	Triggers                     []Trigger
-	Prepare, Live, Verify, Total time.Duration
-	Forced                       []string // what was missing when --force committed it
 }
 
 // Limits are the times the core decides by.
@@ -199,8 +197,10 @@ type State struct {
 	Reason string
 
 	LastFailure *Failure
-	LastHandoff *Handoff
-	Served      bool // some epoch has been committed
+	LastHandoff *Handoff  // the last commit
+	History     []Handoff // the last tries, oldest first
+	Repairs     int       // of the shared segment's flag
+	Served      bool      // some epoch has been committed
 }
 
 // clone shares nothing that next writes to.
@@ -241,6 +241,14 @@ func (s *State) where(match func(*Generation) bool) *Generation {
 // serving is the committed epoch that no other has followed.
 func (s *State) serving() *Generation {
 	return s.where(func(g *Generation) bool { return g.Phase == Serving })
+}
+
+// servingEpoch is -1 when none serves.
+func (s *State) servingEpoch() int {
+	if g := s.serving(); g != nil {
+		return g.Epoch
+	}
+	return -1
 }
 
 // heir is who the next newcomer takes over from: the serving epoch or, when it

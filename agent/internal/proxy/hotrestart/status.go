@@ -22,6 +22,7 @@ func (sh *shell) status(now time.Time) control.Status {
 		Mode: control.ModeRelay, State: sh.state.name(), Ready: sh.ready, Serving: control.None,
 		Concurrency: sh.concurrency, ConfigPath: sh.cfg.ConfigPath, EnvoyPath: sh.cfg.EnvoyPath,
 		Pending: sh.state.pending(),
+		Relay:   !sh.cfg.NoRelay, SegmentRepair: !sh.cfg.NoSegmentRepair, SegmentRepairs: sh.state.Repairs,
 	}
 	if sh.cfg.NoRelay {
 		st.Mode = control.ModePlain
@@ -37,9 +38,7 @@ func (sh *shell) status(now time.Time) control.Status {
 		st.LastFailure = &control.FailureStatus{At: f.At, Epoch: f.Epoch, Step: f.Step, Error: f.Text, Log: f.Log}
 	}
 	if h := sh.state.LastHandoff; h != nil {
-		st.LastHandoff = &control.HandoffStatus{At: h.At, From: h.From, To: h.To, Milliseconds: control.StepTimes{
-			Prepare: control.Milliseconds(h.Prepare), Live: control.Milliseconds(h.Live), Verify: control.Milliseconds(h.Verify),
-		}}
+		st.LastHandoff = &control.HandoffStatus{At: h.At, From: h.From, To: h.To, Milliseconds: h.steps()}
 	}
 	return st
 }

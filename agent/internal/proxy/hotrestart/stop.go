@@ -1,6 +1,7 @@
 package hotrestart
 
 import (
+	"cmp"
 	"log/slog"
 	"syscall"
 	"time"
@@ -99,7 +100,7 @@ func (t *turn) close() {
 		t.act(Withdraw{})
 		for i := range t.Gens {
 			g := &t.Gens[i]
-			g.Phase, g.Deadline = Ending, t.at.Add(t.Limits.Kill)
+			g.Phase, g.Deadline, g.EndedBy = Ending, t.at.Add(t.Limits.Kill), cmp.Or(g.EndedBy, "stop")
 			t.act(Signal{g.Epoch, syscall.SIGTERM})
 		}
 	}

@@ -26,10 +26,10 @@ func (sh *shell) takeBack(a TakeBack) {
 			c.kill()
 			c.tail.settle()
 		}
-		sh.repairSegment(c)
+		repaired := sh.repairSegment(c)
 		// Without a relay nobody saw whether it came that far.
 		took := c.tookAdmin.Load() || c.relay == nil && c.parent >= 0 && c.proc != nil
-		sh.tell(c, Removed{Epoch: c.epoch, TookAdmin: took, Log: c.tail.lines()})
+		sh.tell(c, Removed{Epoch: c.epoch, TookAdmin: took, Repaired: repaired, Log: c.tail.lines()})
 	})
 }
 
@@ -122,22 +122,23 @@ func (c *child) accepts() bool {
 
 // repairSegment clears the flag that a newcomer leaves behind when it ends
 // before it is ready (fact 2): with it every further child would exit 1. No
-// child is alive now.
-func (sh *shell) repairSegment(c *child) {
+// child is alive now. It tells whether it had to.
+func (sh *shell) repairSegment(c *child) bool {
 	if c.parent < 0 {
-		return // epoch 0 makes the segment anew
+		return false // epoch 0 makes the segment anew
 	}
 	blocked, err := envoy.SegmentBlocked(sh.cfg.BaseID)
 	if err != nil || !blocked {
-		return
+		return false
 	}
 	if sh.cfg.NoSegmentRepair {
 		sh.log.Error("the shared segment still says \"initializing\", so no further handoff can work, and --segment-repair is off; restart the container")
-		return
+		return false
 	}
 	if _, err := envoy.RepairSegment(sh.cfg.BaseID); err != nil {
 		sh.log.Error("the shared segment still says \"initializing\" and can't be repaired; no further handoff can work until the container is restarted", "error", err)
-		return
+		return false
 	}
 	sh.log.Info("the shared segment's flag is cleared; the next try can work", "epoch", c.epoch)
+	return true
 }

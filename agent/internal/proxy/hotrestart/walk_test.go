@@ -178,6 +178,14 @@ func (w *walker) action(before State, ev Event, after State, a Action) {
 		} else if a.Signal == syscall.SIGTERM && after.Stage == Running && !(g.Phase == Draining && g.Limit) {
 			w.Errorf("rule 6: SIGTERM to a %s epoch", g.Phase)
 		}
+	case Measure:
+		if why := unknownMeasure(a); why != "" {
+			w.Error(why)
+		}
+	case Concluded:
+		if h := a.Handoff; h.Since.IsZero() || h.At.Before(h.Since) || len(h.Triggers) == 0 {
+			w.Errorf("a record without its beginning: %+v", h)
+		}
 	case Withdraw:
 		if _, exited := ev.Is.(Exited); !exited && after.Stage == Running {
 			w.Error("rule 13: withdrawn although the serving epoch lives")
