@@ -17,7 +17,10 @@ import (
 )
 
 // patient is a supervisor whose reloads never end by themselves.
-type patient struct{ reloads chan context.Context }
+type patient struct {
+	control.Supervisor // what nobody asks here
+	reloads            chan context.Context
+}
 
 func (patient) Status(context.Context) (control.Status, error) {
 	return control.Status{State: control.Serving, Serving: 3}, nil
@@ -39,7 +42,7 @@ func servePatient(t *testing.T) (patient, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := patient{make(chan context.Context, 1)}
+	p := patient{reloads: make(chan context.Context, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(ctx, p, slog.New(slog.DiscardHandler)) }() // joined by the cleanup

@@ -25,6 +25,7 @@ type world struct {
 	env       map[string]string
 	ran       *hotrestart.Config // what the supervisor was run with
 	telemetry hotrestart.TelemetryConfig
+	level     *slog.LevelVar
 	result    error // what it returns
 }
 
@@ -36,6 +37,7 @@ func newWorld() *world {
 		lookupEnv: func(name string) (string, bool) { v, ok := w.env[name]; return v, ok },
 		places:    places{euid: 0, runtimeDir: func() string { return "" }},
 		supervise: func(_ context.Context, cfg hotrestart.Config, tel hotrestart.TelemetryConfig, _ *slog.Logger) error {
+			w.level, cfg.LogLevel = cfg.LogLevel, nil // which no two runs share
 			w.ran, w.telemetry = &cfg, tel
 			return w.result
 		},

@@ -24,6 +24,13 @@ type supervisor struct {
 
 func (s *supervisor) Status(context.Context) (control.Status, error) { return s.st, s.err }
 
+func (s *supervisor) SetLog(_ context.Context, level control.LogLevel) (control.LogLevel, error) {
+	if level.Level == "" {
+		return control.LogLevel{Level: "info"}, s.err
+	}
+	return level, s.err
+}
+
 func (s *supervisor) Reload(ctx context.Context, req control.ReloadRequest) (control.ReloadResult, error) {
 	s.asked <- req
 	if s.hangs {

@@ -72,7 +72,8 @@ func (a app) runSupervisor(c *cobra.Command, o *supervisorOptions, args []string
 	}
 	out := newSink(a.stderr)
 	defer out.close()
-	log := newLogger(out, o.logFormat, o.logLevel, a.terminal(a.stderr))
+	log, level := newLogger(out, o.logFormat, o.logLevel, a.terminal(a.stderr))
+	cfg.LogLevel = level
 	if err := raiseFileLimit(); err != nil {
 		log.Warn("the limit of open files stays as it is", "error", err)
 	}

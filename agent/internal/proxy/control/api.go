@@ -3,6 +3,8 @@
 //
 //	GET  /v1/status  → Status
 //	POST /v1/reload  ReloadRequest → ReloadResult
+//	GET  /v1/log     → LogLevel
+//	POST /v1/log     LogLevel → LogLevel
 //
 // Every other answer is {"error": "one sentence"} with a status of 4xx or 5xx.
 package control
@@ -24,6 +26,15 @@ type Supervisor interface {
 	// committed or has failed, else as soon as it is on its way. How a reload went
 	// is in the result; an error means that there was none.
 	Reload(ctx context.Context, req ReloadRequest) (ReloadResult, error)
+
+	// SetLog sets the least level that is logged from now on, unless level is
+	// empty, and tells which one it is. It fails for a word that is no level.
+	SetLog(ctx context.Context, level LogLevel) (LogLevel, error)
+}
+
+// LogLevel is the least level that is logged.
+type LogLevel struct {
+	Level string `json:"level"` // "debug", "info", "warn" or "error"
 }
 
 // ReloadRequest asks for a hot restart.

@@ -63,6 +63,21 @@ func (c *Client) Reload(ctx context.Context, req ReloadRequest) (ReloadResult, e
 	return res, err
 }
 
+// SetLog sets the least level that is logged, and tells which one it is by then;
+// an empty level only asks.
+func (c *Client) SetLog(ctx context.Context, level LogLevel) (LogLevel, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	var now LogLevel
+	var err error
+	if level.Level == "" {
+		err = c.do(ctx, http.MethodGet, logPath, nil, &now)
+	} else {
+		err = c.do(ctx, http.MethodPost, logPath, level, &now)
+	}
+	return now, err
+}
+
 func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
 	if err := CheckPath(c.path); err != nil {
 		return err

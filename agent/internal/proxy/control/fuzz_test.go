@@ -22,6 +22,8 @@ func FuzzRequest(f *testing.F) {
 	f.Add("POST", reloadPath, []byte(` `))
 	f.Add("GET", reloadPath, []byte{})
 	f.Add("GET", statusPath, []byte{})
+	f.Add("GET", logPath, []byte(`{"level":"debug"}`))
+	f.Add("POST", logPath, []byte(`{"level":"debug"}`))
 	f.Add("get", "/v1/status/", []byte{})
 	f.Add("HEAD", "/\xff\"<", []byte(strings.Repeat("[", maxBody)))
 	f.Add("POST", reloadPath, []byte(strings.Repeat(" ", maxBody+1)))
@@ -38,10 +40,10 @@ func FuzzRequest(f *testing.F) {
 		if len(sup.reloads) > 1 || len(sup.reloads) == 1 && !(asked && sane && sup.reloads[0] == req) {
 			t.Errorf("%s %q %q: reloads %+v", method, path, body, sup.reloads)
 		}
-		if done := w.Code < 300; done != (len(sup.reloads)+sup.looks == 1) {
+		if done := w.Code < 300; done != (len(sup.reloads)+sup.looks+sup.acts == 1) {
 			t.Errorf("%s %q %q: %d, %d reloads, %d looks", method, path, body, w.Code, len(sup.reloads), sup.looks)
 		}
-		if method == http.MethodGet && len(sup.reloads) > 0 {
+		if method == http.MethodGet && len(sup.reloads)+sup.acts > 0 {
 			t.Error("a GET acted")
 		}
 	})
@@ -83,6 +85,16 @@ func checkReply(t *testing.T, w *httptest.ResponseRecorder) {
 type counting struct {
 	reloads []ReloadRequest
 	looks   int
+	acts    int // of other kinds
+}
+
+func (c *counting) SetLog(_ context.Context, level LogLevel) (LogLevel, error) {
+	if level.Level == "" {
+		c.looks++
+	} else {
+		c.acts++
+	}
+	return level, nil
 }
 
 func (c *counting) Status(context.Context) (Status, error) {

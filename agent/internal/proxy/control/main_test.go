@@ -1,7 +1,9 @@
 package control
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -24,6 +26,13 @@ func (f fake) Status(ctx context.Context) (Status, error) {
 		return Status{PID: os.Getpid(), Serving: None}, nil
 	}
 	return f.status(ctx)
+}
+
+func (f fake) SetLog(_ context.Context, level LogLevel) (LogLevel, error) {
+	if level.Level == "loud" {
+		return level, errors.New("no such level")
+	}
+	return LogLevel{cmp.Or(level.Level, "info")}, nil
 }
 
 func (f fake) Reload(ctx context.Context, req ReloadRequest) (ReloadResult, error) {

@@ -5,26 +5,31 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 )
 
-// route answers one path to one method. Its value goes out as JSON.
-type route struct {
-	method string
-	serve  func(r *http.Request, body []byte) (code int, value any)
-}
+// route answers one path, by method. Its value goes out as JSON.
+type route map[string]func(r *http.Request, body []byte) (code int, value any)
 
 // Paths of the API. Later ones get a line each in routes.
 const (
 	statusPath = "/v1/status"
 	reloadPath = "/v1/reload"
+	logPath    = "/v1/log"
 )
 
 func routes(sup Supervisor) map[string]route {
 	return map[string]route{
-		statusPath: {http.MethodGet, func(r *http.Request, _ []byte) (int, any) { return status(r.Context(), sup) }},
-		reloadPath: {http.MethodPost, func(r *http.Request, body []byte) (int, any) { return reload(r.Context(), sup, body) }},
+		statusPath: {http.MethodGet: func(r *http.Request, _ []byte) (int, any) { return status(r.Context(), sup) }},
+		reloadPath: {http.MethodPost: func(r *http.Request, body []byte) (int, any) { return reload(r.Context(), sup, body) }},
+		logPath: {
+			http.MethodGet:  func(r *http.Request, _ []byte) (int, any) { return setLog(r.Context(), sup, nil) },
+			http.MethodPost: func(r *http.Request, body []byte) (int, any) { return setLog(r.Context(), sup, body) },
+		},
 	}
 }
 
@@ -65,6 +70,19 @@ func reload(ctx context.Context, sup Supervisor, body []byte) (int, any) {
 	return http.StatusOK, res
 }
 
+// setLog sets the level that body asks for; without one it only tells.
+func setLog(ctx context.Context, sup Supervisor, body []byte) (int, any) {
+	var level LogLevel
+	if err := decode(body, &level); err != nil {
+		return refuse(http.StatusBadRequest, "log: the request's body: %v", err)
+	}
+	now, err := sup.SetLog(ctx, level)
+	if err != nil {
+		return refuse(http.StatusBadRequest, "%v", err)
+	}
+	return http.StatusOK, now
+}
+
 // unavailable answers for a supervisor that could not. A context that was
 // cancelled means that it stops, or that nobody will read this anyway.
 func unavailable(ctx context.Context, err error) (int, any) {
@@ -94,12 +112,14 @@ func (h handler) answer(w http.ResponseWriter, r *http.Request) (int, any) {
 	if !known {
 		return refuse(http.StatusNotFound, "no such path: %s", r.URL.Path)
 	}
-	if r.Method != rt.method {
+	serve := rt[r.Method]
+	if serve == nil {
 		// A GET must never act: it is what a browser, a prefetch or a probe sends.
-		w.Header().Set("Allow", rt.method)
-		return refuse(http.StatusMethodNotAllowed, "%s takes %s only, not %s", r.URL.Path, rt.method, r.Method)
+		methods := strings.Join(slices.Sorted(maps.Keys(rt)), ", ")
+		w.Header().Set("Allow", methods)
+		return refuse(http.StatusMethodNotAllowed, "%s takes %s only, not %s", r.URL.Path, methods, r.Method)
 	}
-	return rt.serve(r, body)
+	return serve(r, body)
 }
 
 func reply(w http.ResponseWriter, code int, value any) {

@@ -22,6 +22,9 @@ const (
 	callTime   = 2 * time.Second
 )
 
+// sayAgain keeps a thousand connections that leave one by one to a few lines.
+const sayAgain = 5 * time.Second
+
 // Stop asks the newest to drain and waits until none of all has a connection
 // left, twice in a row: true. When ctx ends first, or the newest can't be
 // reached and nobody can count: false. A count that failed is not zero.
@@ -29,7 +32,7 @@ func Stop(ctx context.Context, newest Target, all []Target, log *slog.Logger) bo
 	if err := call(ctx, newest.Ask); err != nil {
 		log.Warn("stop: the newest epoch can't be asked to drain", "epoch", newest.Epoch, "error", err)
 	}
-	pause, zeros, last := firstPause, 0, -2
+	pause, zeros, last, said := firstPause, 0, -2, time.Time{}
 	for {
 		n := total(ctx, all, log)
 		if n == 0 {
@@ -40,8 +43,8 @@ func Stop(ctx context.Context, newest Target, all []Target, log *slog.Logger) bo
 		if zeros == 2 {
 			return true
 		}
-		if n != last {
-			last = n
+		if n != last && time.Since(said) >= sayAgain {
+			last, said = n, time.Now()
 			log.Info("stop: waiting for connections", "connections", n)
 		}
 		if !sleep(ctx, pause) {

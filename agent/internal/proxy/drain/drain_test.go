@@ -1,9 +1,11 @@
 package drain
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,6 +33,23 @@ func (f *fake) target(epoch int, done <-chan struct{}) Target {
 			return n, nil
 		},
 	}
+}
+
+// A thousand connections that leave one by one are a few lines.
+func TestTheWaitIsSaidNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var counts []int
+		for n := 60; n >= 0; n-- {
+			counts = append(counts, n)
+		}
+		var log bytes.Buffer
+		f := fake{counts: counts}
+		target := f.target(1, make(chan struct{}))
+		Stop(t.Context(), target, []Target{target}, slog.New(slog.NewTextHandler(&log, nil)))
+		if lines := strings.Count(log.String(), "stop: waiting for connections"); lines < 2 || lines > 4 {
+			t.Errorf("%d lines for %d different counts:\n%s", lines, len(counts), log.String())
+		}
+	})
 }
 
 func TestStop(t *testing.T) {

@@ -1,6 +1,7 @@
 package hotrestart
 
 import (
+	"log/slog"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -96,6 +97,10 @@ type Config struct {
 
 	// Version is our own build version, for status and metrics.
 	Version string
+
+	// LogLevel is what the logger given to New obeys, so that it can be changed at
+	// run time. nil: it can't.
+	LogLevel *slog.LevelVar
 
 	// Tracer gets each try at a handoff as a trace. nil: there are none.
 	Tracer trace.Tracer

@@ -71,6 +71,9 @@ func (t *turn) unverified(e Unverified) {
 	if g.Phase == Serving && news { // plain: nothing to take back any more
 		t.log(slog.LevelWarn, "the new epoch serves less than it should", "epoch", g.Epoch, "missing", e.Missing)
 	}
+	if g.Phase == Starting && news { // only of one that takes more than a moment
+		t.log(slog.LevelInfo, "waiting for the newcomer to be LIVE", "epoch", g.Epoch, "for", t.at.Sub(g.LaunchedAt).Round(time.Millisecond).String(), "missing", e.Missing)
+	}
 	if g.Phase != Live {
 		return
 	}

@@ -45,6 +45,7 @@ func next(s State, ev Event) (State, []Action) {
 	t.expire()
 	t.guard()
 	t.advance()
+	t.tellWait()
 	return t.State, t.do
 }
 

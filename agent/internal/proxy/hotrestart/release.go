@@ -54,7 +54,10 @@ func (t *turn) expire() {
 		case Ending:
 			g.Deadline = t.at.Add(t.Limits.Kill)
 			t.act(Signal{g.Epoch, syscall.SIGKILL})
-			t.log(slog.LevelWarn, "epoch ignored SIGTERM and is killed", "epoch", g.Epoch)
+			if !g.Killed { // one that even SIGKILL can't end is killed again and again
+				g.Killed = true
+				t.log(slog.LevelWarn, "epoch ignored SIGTERM and is killed", "epoch", g.Epoch)
+			}
 		}
 	}
 	if t.Stage == Stopping && !t.StopBy.IsZero() && !t.at.Before(t.StopBy) {

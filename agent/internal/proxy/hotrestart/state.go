@@ -136,6 +136,7 @@ type Generation struct {
 	SilentFrom time.Time // since when its admin has not answered; zero: it does
 	Asking     bool      // its hot-restart socket is being asked
 	Told       bool      // the log has this silence
+	Killed     bool      // the log has that it ignored SIGTERM
 }
 
 func (g *Generation) uncommitted() bool { return g.Phase == Starting || g.Phase == Live }
@@ -195,6 +196,8 @@ type State struct {
 	Skip   bool      // a second stop: no waiting
 	Code   int       // exit code once Done
 	Reason string
+
+	ToldWait int // 1 + the epoch that the log says a handoff waits for; 0: none
 
 	LastFailure *Failure
 	LastHandoff *Handoff  // the last commit

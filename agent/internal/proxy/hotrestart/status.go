@@ -2,7 +2,6 @@ package hotrestart
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"time"
 
@@ -92,17 +91,4 @@ func waits(w Want, what string) *control.PendingStatus {
 		p.Triggers = append(p.Triggers, t.String())
 	}
 	return p
-}
-
-func (s *State) waitsFor() string {
-	if n := s.newcomer(); n != nil {
-		return fmt.Sprintf("epoch %d (%s) to be committed or taken back", n.Epoch, n.Phase)
-	}
-	if s.Ready != nil {
-		t := turn{State: *s}
-		if g := t.inTheWay(); g != nil {
-			return fmt.Sprintf("epoch %d (%s, %d connections) to end", g.Epoch, g.Phase, g.Connections)
-		}
-	}
-	return "the bootstrap that is being validated"
 }

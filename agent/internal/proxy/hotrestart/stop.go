@@ -130,6 +130,9 @@ func (t *turn) reopen() {
 		if g.Answered {
 			t.act(Signal{g.Epoch, syscall.SIGUSR1})
 		} else {
+			if !g.Reopen {
+				t.log(slog.LevelInfo, "log reopen waits for the epoch's first answer", "epoch", g.Epoch, "phase", g.Phase.String())
+			}
 			g.Reopen = true
 		}
 	}

@@ -38,6 +38,9 @@ func walk(t *testing.T, seed uint64, steps int) {
 		if t.Failed() {
 			t.Fatalf("seed %d, step %d: %T%+v\nfrom %+v\nto   %+v\nactions %+v", seed, step, ev.Is, ev.Is, before, next, actions)
 		}
+		if step%5 == 0 {
+			w.silentTicks(next, at)
+		}
 		state = next
 		at = at.Add(time.Duration(rng.ExpFloat64() * float64(2*time.Second)))
 	}
@@ -134,6 +137,29 @@ func (w *walker) check(before State, ev Event, after State, actions []Action) {
 	}
 	if after.Stage == Running && len(after.Gens) == 0 && after.Reading == nil && after.Ready == nil {
 		w.Error("running, but nothing lives and nothing is on its way")
+	}
+}
+
+// silentTicks: time that passes with nothing new is worth no line, however often
+// somebody looks.
+func (w *walker) silentTicks(s State, at time.Time) {
+	said := map[string]bool{}
+	for range 20 {
+		at = at.Add(10 * time.Second) // more than any deadline that is set anew
+		var actions []Action
+		s, actions = next(s, Event{at, Tick{}})
+		for _, a := range actions {
+			l, ok := a.(Log)
+			text := l.Text
+			if len(l.Attrs) > 1 { // the epoch, or what is waited for: another one is news
+				text += fmt.Sprint(l.Attrs[:2])
+			}
+			if ok && said[text] {
+				w.Errorf("said again at a mere tick: %s", text)
+			} else if ok {
+				said[text] = true
+			}
+		}
 	}
 }
 
