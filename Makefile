@@ -2,7 +2,9 @@
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 GO      ?= go
-LDFLAGS := -s -w -X aether.internal/agent/internal/cmd.version=$(VERSION)
+COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null)
+CMD     := aether.internal/agent/internal/cmd
+LDFLAGS := -s -w -X $(CMD).version=$(VERSION) -X $(CMD).commit=$(COMMIT)
 # Without the tag gRPC brings html/template for a debugging page, and with it 4 MB.
 TAGS    := grpcnotrace
 BIN     ?= bin/

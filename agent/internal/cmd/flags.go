@@ -80,6 +80,8 @@ func (o *supervisorOptions) bindHandoff(f *pflag.FlagSet) {
 	f.BoolVar(&o.relay, "relay", true, "stand between two epochs; false: plain mode, where Envoy commits itself")
 	f.BoolVar(&o.cfg.AdminPerEpoch, "admin-per-epoch", false,
 		"give each epoch an admin socket of its own; the serving one is linked at STATE-DIR/admin.sock")
+	f.DurationVar(&o.cfg.GracePeriod, "grace-period", 0,
+		"`time` from SIGTERM to SIGKILL (terminationGracePeriodSeconds, TimeoutStopSec=), for the doctor to judge; 0: not known")
 	f.BoolVar(&o.segmentRepair, "segment-repair", true, "clear the shared segment's flag after a failed start")
 }
 

@@ -62,3 +62,10 @@ func golden(t *testing.T, name, got string) {
 		t.Errorf("%s differs (-update writes it anew); got:\n%s\nwant:\n%s", name, got, want)
 	}
 }
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -43,7 +43,8 @@ func (a app) proxyctlCommand() *cobra.Command {
 	f := c.PersistentFlags()
 	f.StringVar(&t.socket, flagControlSocket, defaultControlSocket, "`path` of the supervisor's control socket")
 	f.Var(&t.base, flagBaseID, "the supervisor's base-id (`number`); finds the default socket of an ordinary user")
-	c.AddCommand(a.statusCommand(&t), a.reloadCommand(&t), a.logCommand(&t))
+	c.AddCommand(a.statusCommand(&t), a.reloadCommand(&t), a.drainCommand(&t), a.undrainCommand(&t),
+		a.historyCommand(&t), a.doctorCommand(&t), a.logCommand(&t))
 	return c
 }
 

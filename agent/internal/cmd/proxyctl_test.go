@@ -19,10 +19,24 @@ type supervisor struct {
 	res   control.ReloadResult
 	err   error
 	hangs bool
+
+	drain     control.DrainResult
+	history   control.History
+	diagnosis control.Diagnosis
+
 	asked chan control.ReloadRequest
 }
 
 func (s *supervisor) Status(context.Context) (control.Status, error) { return s.st, s.err }
+
+func (s *supervisor) Drain(_ context.Context, out bool) (control.DrainResult, error) {
+	s.drain.Drained = out
+	return s.drain, s.err
+}
+
+func (s *supervisor) History(context.Context) (control.History, error) { return s.history, s.err }
+
+func (s *supervisor) Doctor(context.Context) (control.Diagnosis, error) { return s.diagnosis, s.err }
 
 func (s *supervisor) SetLog(_ context.Context, level control.LogLevel) (control.LogLevel, error) {
 	if level.Level == "" {
@@ -127,7 +141,7 @@ func TestStatusOverTheSocket(t *testing.T) {
 }
 
 func TestNoSupervisorIsCode7(t *testing.T) {
-	for _, args := range []string{"status", "status --watch", "reload", "reload --wait"} {
+	for _, args := range []string{"status", "status --watch", "reload", "reload --wait", "drain", "undrain", "history", "doctor", "log"} {
 		w := newWorld()
 		socket := filepath.Join(t.TempDir(), "s")
 		code := w.main(append([]string{"proxyctl", "--control-socket", socket}, strings.Fields(args)...))

@@ -2,8 +2,6 @@ package cmd
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"io"
 	"time"
 
@@ -53,11 +51,4 @@ func (a app) status(ctx context.Context, client *control.Client, output string, 
 	return w.redraw(ctx)
 }
 
-func writeJSON(w io.Writer, st control.Status, _ time.Time) error {
-	data, err := json.MarshalIndent(st, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "%s\n", data)
-	return err
-}
+func writeJSON(w io.Writer, st control.Status, _ time.Time) error { return writeIndented(w, st) }

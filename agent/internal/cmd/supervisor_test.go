@@ -57,6 +57,7 @@ func TestFlagsAndVariables(t *testing.T) {
 		{"relay", "false", func(c *hotrestart.Config) { c.NoRelay = true }},
 		{"admin-per-epoch", "true", func(c *hotrestart.Config) { c.AdminPerEpoch = true }},
 		{"segment-repair", "false", func(c *hotrestart.Config) { c.NoSegmentRepair = true }},
+		{"grace-period", "90s", func(c *hotrestart.Config) { c.GracePeriod = 90 * time.Second }},
 		{"state-dir", "/s", func(c *hotrestart.Config) { c.StateDir = "/s" }},
 		{"ready-marker", "/r", func(c *hotrestart.Config) { c.ReadyMarkerPath = "/r" }},
 		{"control-socket", "/x", func(c *hotrestart.Config) { c.ControlSocket = "/x" }},
@@ -107,11 +108,11 @@ func TestUsageErrors(t *testing.T) {
 		env  string // NAME=value
 		want string
 	}{
-		{args: "", want: "agent: which command? There are proxy-supervisor, proxyctl and version"},
+		{args: "", want: "agent: which command? There are completion, proxy-supervisor, proxyctl and version"},
 		{args: "run", want: `agent: unknown command "run"`},
 		{args: "version now", want: `agent version: unexpected argument "now"`},
-		{args: "proxyctl", want: "agent proxyctl: which command? There are log, reload and status"},
-		{args: "proxyctl dance", want: `unknown command "dance"; there are log, reload and status`},
+		{args: "proxyctl", want: "agent proxyctl: which command? There are doctor, drain, history, log, reload, status and undrain"},
+		{args: "proxyctl dance", want: `unknown command "dance"; there are doctor, drain, history, log, reload, status and undrain`},
 		{args: "proxyctl log loud", want: `"loud" is no log level: there are debug, info, warn and error`},
 		{args: "proxyctl log info warn", want: `unexpected argument "warn"`},
 		{args: "proxyctl status -o yaml", want: "it is one of table, json"},
@@ -241,11 +242,11 @@ func TestVersion(t *testing.T) {
 	}
 	w = newWorld()
 	var b build
-	if code := w.main([]string{"version", "-o", "json"}); code != 0 || json.Unmarshal(w.out.Bytes(), &b) != nil || b != buildVersion() {
+	if code := w.main([]string{"version", "-o", "json"}); code != 0 || json.Unmarshal(w.out.Bytes(), &b) != nil || !reflect.DeepEqual(b, buildVersion()) {
 		t.Error(code, w.out.String())
 	}
-	b = build{Version: "1.2", Revision: "0123456789abcdef", Modified: true, Go: "go1", Platform: "linux/amd64", HotRestart: "11"}
-	if want := "agent 1.2 (0123456789ab, modified), go1, linux/amd64, Envoy hot restart 11"; b.String() != want {
+	b = build{Version: "1.2", Revision: "0123456789abcdef", Modified: true, Go: "go1", Platform: "linux/amd64", HotRestart: []string{"11.104", "12.1"}}
+	if want := "agent 1.2 (0123456789ab, modified), go1, linux/amd64, Envoy hot restart 11.104, 12.1"; b.String() != want {
 		t.Error(b)
 	}
 }

@@ -33,8 +33,11 @@ func writeHead(w io.Writer, st control.Status) {
 		serving = fmt.Sprintf("epoch %d serves", st.Serving)
 	}
 	ready := "not ready"
-	if st.Ready {
+	switch {
+	case st.Ready:
 		ready = "ready"
+	case st.Drained:
+		ready = "not ready (drained, as asked; undrain puts it back)"
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "state:\t%s, %s, %s\n", st.State, serving, ready)

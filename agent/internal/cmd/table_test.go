@@ -2,6 +2,8 @@ package cmd
 
 import (
 	"bytes"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,6 +59,47 @@ func TestStatusOutput(t *testing.T) {
 		}
 		golden(t, "status/"+name+".json", json.String())
 	}
+}
+
+// histories are what history shows.
+var histories = map[string]control.History{
+	"none": {},
+	"all": {Handoffs: []control.TryStatus{
+		{HandoffStatus: control.HandoffStatus{At: ago(3 * time.Second), From: 4, To: 5, Milliseconds: control.StepTimes{Prepare: 51.2, Live: 120.3}},
+			Outcome: control.Failed, Triggers: []string{"config", "signal"}, Step: "handoff deadline", Error: "LIVE, but not verified after 2m0s; missing: listener a", DurationMS: 120171.5},
+		{HandoffStatus: control.HandoffStatus{At: ago(time.Minute), From: 4, To: 5},
+			Outcome: control.Refused, Triggers: []string{"config"}, Step: "validate", Error: strings.Repeat("é", 200) + "\nmore", DurationMS: 48},
+		{HandoffStatus: control.HandoffStatus{At: ago(time.Hour), From: 3, To: 4, Milliseconds: control.StepTimes{Prepare: 51.2, Live: 120.3, Verify: 2.1}},
+			Outcome: control.Committed, Triggers: []string{"reload"}, Forced: []string{"cluster b", "cluster c"}, DurationMS: 173.6},
+		{HandoffStatus: control.HandoffStatus{At: ago(50 * time.Hour), From: control.None, To: 0, Milliseconds: control.StepTimes{Prepare: 51.2, Live: 120.3, Verify: 2.1}},
+			Outcome: control.Committed, Triggers: []string{"start"}, DurationMS: 173.6},
+	}},
+}
+
+func TestHistoryOutput(t *testing.T) {
+	for name, h := range histories {
+		var table, json bytes.Buffer
+		if err := errors.Join(writeHistory(&table, h, now), writeIndented(&json, h)); err != nil {
+			t.Error(err)
+		}
+		golden(t, "history/"+name+".txt", table.String())
+		golden(t, "history/"+name+".json", json.String())
+	}
+}
+
+// diagnosis has one finding of each kind.
+var diagnosis = control.Diagnosis{Findings: []control.Finding{
+	{Check: "base-id", OK: true, Found: "nobody else answers for base-id 7"},
+	{Check: "config mount", Found: "/etc/envoy/envoy.yaml is a mount of its own (a subPath): it will never change", Do: "mount its directory, without subPath"},
+}}
+
+func TestDiagnosisOutput(t *testing.T) {
+	var text, json bytes.Buffer
+	if err := errors.Join(writeDiagnosis(&text, diagnosis), writeIndented(&json, diagnosis)); err != nil {
+		t.Error(err)
+	}
+	golden(t, "doctor/diagnosis.txt", text.String())
+	golden(t, "doctor/diagnosis.json", json.String())
 }
 
 func TestAge(t *testing.T) {

@@ -1,33 +1,35 @@
 package cmd
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"aether.internal/agent/internal/proxy/envoy"
 )
 
-// version is set by the linker: -X aether.internal/agent/internal/cmd.version=1.2.3
-var version string
+// Set by the linker: -X aether.internal/agent/internal/cmd.version=1.2.3
+var version, commit string
 
 // build is what "agent version" tells.
 type build struct {
-	Version    string `json:"version"`
-	Revision   string `json:"revision,omitempty"`
-	Modified   bool   `json:"modified,omitempty"` // built from a tree with changes
-	Go         string `json:"go"`
-	Platform   string `json:"platform"`
-	HotRestart string `json:"hot_restart"` // the protocol that the relay knows
+	Version    string   `json:"version"`
+	Revision   string   `json:"revision,omitempty"`
+	Modified   bool     `json:"modified,omitempty"` // built from a tree with changes
+	Go         string   `json:"go"`
+	Platform   string   `json:"platform"`
+	HotRestart []string `json:"hot_restart"` // versions of Envoy's protocol that are known to work with the relay
 }
 
 func buildVersion() build {
 	b := build{
 		Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		HotRestart: envoy.KnownHotRestartVersion,
+		Revision: commit, HotRestart: []string{envoy.KnownHotRestartVersion},
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		b.add(info)
@@ -42,7 +44,7 @@ func (b *build) add(info *debug.BuildInfo) {
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":
-			b.Revision = s.Value
+			b.Revision = cmp.Or(b.Revision, s.Value)
 		case "vcs.modified":
 			b.Modified = s.Value == "true"
 		}
@@ -58,7 +60,7 @@ func (b build) String() string {
 		}
 		s += ")"
 	}
-	return s + ", " + b.Go + ", " + b.Platform + ", Envoy hot restart " + b.HotRestart
+	return s + ", " + b.Go + ", " + b.Platform + ", Envoy hot restart " + strings.Join(b.HotRestart, ", ")
 }
 
 func (a app) versionCommand() *cobra.Command {

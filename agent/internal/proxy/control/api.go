@@ -3,6 +3,10 @@
 //
 //	GET  /v1/status  → Status
 //	POST /v1/reload  ReloadRequest → ReloadResult
+//	GET  /v1/history → History
+//	GET  /v1/doctor  → Diagnosis
+//	POST /v1/drain   → DrainResult
+//	POST /v1/undrain → DrainResult
 //	GET  /v1/log     → LogLevel
 //	POST /v1/log     LogLevel → LogLevel
 //
@@ -27,9 +31,31 @@ type Supervisor interface {
 	// is in the result; an error means that there was none.
 	Reload(ctx context.Context, req ReloadRequest) (ReloadResult, error)
 
+	// Drain takes the node out of the traffic, or with out false puts it back.
+	Drain(ctx context.Context, out bool) (DrainResult, error)
+
+	// History tells the last tries at a handoff.
+	History(ctx context.Context) (History, error)
+
+	// Doctor looks at what may go wrong here.
+	Doctor(ctx context.Context) (Diagnosis, error)
+
 	// SetLog sets the least level that is logged from now on, unless level is
 	// empty, and tells which one it is. It fails for a word that is no level.
 	SetLog(ctx context.Context, level LogLevel) (LogLevel, error)
+}
+
+// Diagnosis is what the doctor looked at, all of it.
+type Diagnosis struct {
+	Findings []Finding `json:"findings"`
+}
+
+// Finding is one thing that was looked at.
+type Finding struct {
+	Check string `json:"check"`
+	OK    bool   `json:"ok"`
+	Found string `json:"found"`        // a sentence
+	Do    string `json:"do,omitempty"` // what to do; only when not OK
 }
 
 // LogLevel is the least level that is logged.

@@ -47,11 +47,7 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Status asks for the supervisor's status; it waits for ten seconds at most.
 func (c *Client) Status(ctx context.Context) (Status, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
-	var st Status
-	err := c.do(ctx, http.MethodGet, statusPath, nil, &st)
-	return st, err
+	return get[Status](ctx, c, http.MethodGet, statusPath)
 }
 
 // Reload asks for a hot restart. With Wait it lasts as long as that, or ctx; a
@@ -61,6 +57,33 @@ func (c *Client) Reload(ctx context.Context, req ReloadRequest) (ReloadResult, e
 	var res ReloadResult
 	err := c.do(ctx, http.MethodPost, reloadPath, req, &res)
 	return res, err
+}
+
+// Drain takes the node out of the traffic, or with out false puts it back.
+func (c *Client) Drain(ctx context.Context, out bool) (DrainResult, error) {
+	path := undrainPath
+	if out {
+		path = drainPath
+	}
+	return get[DrainResult](ctx, c, http.MethodPost, path)
+}
+
+// History asks for the last tries at a handoff.
+func (c *Client) History(ctx context.Context) (History, error) {
+	return get[History](ctx, c, http.MethodGet, historyPath)
+}
+
+// Doctor has the supervisor look at what may go wrong.
+func (c *Client) Doctor(ctx context.Context) (Diagnosis, error) {
+	return get[Diagnosis](ctx, c, http.MethodGet, doctorPath)
+}
+
+func get[T any](ctx context.Context, c *Client, method, path string) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	var answer T
+	err := c.do(ctx, method, path, nil, &answer)
+	return answer, err
 }
 
 // SetLog sets the least level that is logged, and tells which one it is by then;

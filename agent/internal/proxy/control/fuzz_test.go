@@ -22,6 +22,9 @@ func FuzzRequest(f *testing.F) {
 	f.Add("POST", reloadPath, []byte(` `))
 	f.Add("GET", reloadPath, []byte{})
 	f.Add("GET", statusPath, []byte{})
+	f.Add("GET", drainPath, []byte{})
+	f.Add("POST", undrainPath, []byte(`{}`))
+	f.Add("GET", historyPath, []byte{})
 	f.Add("GET", logPath, []byte(`{"level":"debug"}`))
 	f.Add("POST", logPath, []byte(`{"level":"debug"}`))
 	f.Add("get", "/v1/status/", []byte{})
@@ -86,6 +89,21 @@ type counting struct {
 	reloads []ReloadRequest
 	looks   int
 	acts    int // of other kinds
+}
+
+func (c *counting) Drain(context.Context, bool) (DrainResult, error) {
+	c.acts++
+	return DrainResult{}, nil
+}
+
+func (c *counting) History(context.Context) (History, error) {
+	c.looks++
+	return History{}, nil
+}
+
+func (c *counting) Doctor(context.Context) (Diagnosis, error) {
+	c.looks++
+	return Diagnosis{}, nil
 }
 
 func (c *counting) SetLog(_ context.Context, level LogLevel) (LogLevel, error) {

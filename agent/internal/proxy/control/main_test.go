@@ -28,6 +28,18 @@ func (f fake) Status(ctx context.Context) (Status, error) {
 	return f.status(ctx)
 }
 
+func (f fake) Drain(_ context.Context, out bool) (DrainResult, error) {
+	return DrainResult{Drained: out, Epoch: 3, Told: true}, nil
+}
+
+func (f fake) History(context.Context) (History, error) {
+	return History{Handoffs: []TryStatus{{HandoffStatus: HandoffStatus{From: 1, To: 2}, Outcome: Committed}}}, nil
+}
+
+func (f fake) Doctor(context.Context) (Diagnosis, error) {
+	return Diagnosis{}, errors.New("the owner doesn't answer")
+}
+
 func (f fake) SetLog(_ context.Context, level LogLevel) (LogLevel, error) {
 	if level.Level == "loud" {
 		return level, errors.New("no such level")

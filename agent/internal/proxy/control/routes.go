@@ -20,12 +20,21 @@ const (
 	statusPath = "/v1/status"
 	reloadPath = "/v1/reload"
 	logPath    = "/v1/log"
+
+	historyPath = "/v1/history"
+	doctorPath  = "/v1/doctor"
+	drainPath   = "/v1/drain"
+	undrainPath = "/v1/undrain"
 )
 
 func routes(sup Supervisor) map[string]route {
 	return map[string]route{
-		statusPath: {http.MethodGet: func(r *http.Request, _ []byte) (int, any) { return status(r.Context(), sup) }},
-		reloadPath: {http.MethodPost: func(r *http.Request, body []byte) (int, any) { return reload(r.Context(), sup, body) }},
+		statusPath:  {http.MethodGet: func(r *http.Request, _ []byte) (int, any) { return status(r.Context(), sup) }},
+		reloadPath:  {http.MethodPost: func(r *http.Request, body []byte) (int, any) { return reload(r.Context(), sup, body) }},
+		historyPath: {http.MethodGet: ask(sup.History)},
+		doctorPath:  {http.MethodGet: ask(sup.Doctor)},
+		drainPath:   {http.MethodPost: ask(func(ctx context.Context) (DrainResult, error) { return sup.Drain(ctx, true) })},
+		undrainPath: {http.MethodPost: ask(func(ctx context.Context) (DrainResult, error) { return sup.Drain(ctx, false) })},
 		logPath: {
 			http.MethodGet:  func(r *http.Request, _ []byte) (int, any) { return setLog(r.Context(), sup, nil) },
 			http.MethodPost: func(r *http.Request, body []byte) (int, any) { return setLog(r.Context(), sup, body) },
@@ -68,6 +77,19 @@ func reload(ctx context.Context, sup Supervisor, body []byte) (int, any) {
 		return http.StatusAccepted, res
 	}
 	return http.StatusOK, res
+}
+
+// ask answers what needs no body and is done at once.
+func ask[T any](do func(context.Context) (T, error)) func(*http.Request, []byte) (int, any) {
+	return func(r *http.Request, _ []byte) (int, any) {
+		ctx, cancel := context.WithTimeout(r.Context(), answerTime)
+		defer cancel()
+		answer, err := do(ctx)
+		if err != nil {
+			return unavailable(ctx, err)
+		}
+		return http.StatusOK, answer
+	}
 }
 
 // setLog sets the level that body asks for; without one it only tells.

@@ -36,6 +36,7 @@ type Status struct {
 	Mode         string         `json:"mode"`
 	State        string         `json:"state"`
 	Ready        bool           `json:"ready"`
+	Drained      bool           `json:"drained"` // out of service, because somebody asked for it
 	Serving      int            `json:"serving"` // epoch; None
 	Epochs       []EpochStatus  `json:"epochs"`
 	Pending      *PendingStatus `json:"pending,omitempty"`
@@ -81,6 +82,29 @@ type FailureStatus struct {
 	Step  string    `json:"step"`
 	Error string    `json:"error"`
 	Log   []string  `json:"log,omitempty"` // its own start-up log
+}
+
+// History is the last tries at a handoff, newest first.
+type History struct {
+	Handoffs []TryStatus `json:"handoffs"`
+}
+
+// TryStatus is one try at a handoff and how it ended.
+type TryStatus struct {
+	HandoffStatus
+	Outcome    string   `json:"outcome"`  // Committed, Refused, Failed, Superseded or Stopping
+	Triggers   []string `json:"triggers"` // as of PendingStatus, and "start", "respawn", "heal"
+	Step       string   `json:"step,omitempty"`
+	Error      string   `json:"error,omitempty"`
+	Forced     []string `json:"forced,omitempty"` // what was missing when it was committed by force
+	DurationMS float64  `json:"duration_ms"`      // from the first trigger to the end
+}
+
+// DrainResult says what became of a drain or undrain.
+type DrainResult struct {
+	Drained bool `json:"drained"`
+	Epoch   int  `json:"epoch"` // that serves; None
+	Told    bool `json:"told"`  // it fails, or passes, its health checks by now
 }
 
 // HandoffStatus is the last handoff that was committed.

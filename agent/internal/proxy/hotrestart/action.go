@@ -31,6 +31,14 @@ type (
 	Commit struct{ Epoch int }
 	// Publish sets the ready marker and the heartbeat.
 	Publish struct{ Epoch int }
+	// PublishUnready does without the marker: the node is out of service.
+	PublishUnready struct{ Epoch int }
+	// Health makes an epoch fail its health checks, or pass them again: while it
+	// fails them, each answer tells its connection to close.
+	Health struct {
+		Epoch int
+		Fails bool
+	}
 	// Guard watches the serving epoch's admin → Silenced.
 	Guard struct{ Epoch int }
 	// Ask asks an epoch's hot-restart socket for its stats → Asked.

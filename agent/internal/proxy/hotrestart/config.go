@@ -91,6 +91,10 @@ type Config struct {
 	// committed one is linked at AdminLink. Needs the relay.
 	AdminPerEpoch bool
 
+	// GracePeriod is what whoever stops us gives until SIGKILL; only the doctor
+	// asks. 0: not known.
+	GracePeriod time.Duration
+
 	// NoSegmentRepair leaves the shared segment's flag as a failed newcomer left
 	// it, so that every further handoff fails (fact 2).
 	NoSegmentRepair bool

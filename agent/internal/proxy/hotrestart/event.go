@@ -67,6 +67,8 @@ type (
 	Drained struct{}
 	// Stop: SIGTERM, SIGINT, or the context's end.
 	Stop struct{ By string }
+	// OutOfService: somebody takes this Envoy out of the traffic, or puts it back.
+	OutOfService struct{ Yes bool }
 	// Reopen: SIGUSR1.
 	Reopen struct{}
 	// Tick: time has passed.

@@ -86,8 +86,21 @@ func (t *turn) parentOf() int {
 // steps are the milliseconds of a committed handoff, step by step.
 func (h *Handoff) steps() control.StepTimes {
 	return control.StepTimes{
-		Prepare: between(h.Since, h.LaunchedAt), Live: between(h.LaunchedAt, h.LiveAt), Verify: between(h.LiveAt, h.At),
+		Prepare: between(h.Since, h.LaunchedAt), Live: between(h.LaunchedAt, h.LiveAt), Verify: between(h.LiveAt, h.verifiedAt()),
 	}
+}
+
+// status is what history tells.
+func (h *Handoff) status() control.TryStatus {
+	t := control.TryStatus{
+		HandoffStatus: control.HandoffStatus{At: h.At, From: h.From, To: h.To, Milliseconds: h.steps()},
+		Outcome:       h.Outcome, Step: h.Step, Error: h.Text, Forced: h.Forced,
+		DurationMS: between(h.Since, h.At),
+	}
+	for _, by := range h.Triggers {
+		t.Triggers = append(t.Triggers, by.String())
+	}
+	return t
 }
 
 // between is 0 when a step was not come to.

@@ -99,7 +99,11 @@ func (t *turn) commit(g *Generation) {
 		from = old.Epoch
 		t.drain(old, g.Input.Mode)
 	}
-	t.act(Publish{g.Epoch}, Guard{g.Epoch})
+	if t.Out {
+		t.act(PublishUnready{g.Epoch}, Health{g.Epoch, true}, Guard{g.Epoch})
+	} else {
+		t.act(Publish{g.Epoch}, Guard{g.Epoch})
+	}
 	h := g.handoff(from, control.Committed)
 	h.Forced = g.Missing
 	t.LastHandoff = t.conclude(h)

@@ -38,6 +38,8 @@ func next(s State, ev Event) (State, []Action) {
 		t.drained()
 	case Stop:
 		t.stop(e)
+	case OutOfService:
+		t.outOfService(e.Yes)
 	case Reopen:
 		t.reopen()
 	case Tick:

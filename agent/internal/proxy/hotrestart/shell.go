@@ -27,6 +27,9 @@ type shell struct {
 	marker      *coordination.Marker
 	ready       bool
 	trace       *tracer
+	telling     *telling // the newest
+	pinned      bool     // concurrency was configured
+	examined    bool     // by the doctor
 
 	children map[int]*child
 	inputs   map[int]*input
@@ -72,6 +75,7 @@ func newShell(s *Supervisor) (*shell, error) {
 	if sh.concurrency, err = pinConcurrency(s.cfg.Concurrency, extra.Concurrency); err != nil {
 		return nil, &ExitError{Code: ExitUsage, Err: err}
 	}
+	sh.pinned = s.cfg.Concurrency > 0 || extra.Concurrency > 0
 	if s.cfg.AdminPerEpoch && s.cfg.NoRelay {
 		return nil, Exitf(ExitUsage, "--admin-per-epoch needs the relay: without it a newcomer closes its parent's admin all the same; drop --relay=false")
 	}
@@ -129,13 +133,17 @@ func (sh *shell) perform(a Action) {
 	case Commit:
 		sh.commit(a.Epoch)
 	case Publish:
-		sh.publish(a.Epoch)
+		sh.publish(a.Epoch, true)
+	case PublishUnready:
+		sh.publish(a.Epoch, false)
 	case Guard:
 		sh.guard(sh.children[a.Epoch])
 	case Ask:
 		sh.askStats(sh.children[a.Epoch])
 	case Withdraw:
 		sh.withdraw()
+	case Health:
+		sh.setHealth(a)
 	case TakeBack:
 		sh.takeBack(a)
 	case Count:
@@ -164,12 +172,18 @@ func (sh *shell) background(f func()) { sh.work.Go(f) }
 
 // publish tells the node who serves (rule 13): only now our own child is the
 // committed epoch.
-func (sh *shell) publish(epoch int) {
+func (sh *shell) publish(epoch int, ready bool) {
 	sh.markVictims(epoch)
-	if err := sh.marker.Publish(); err != nil {
+	if !ready {
+		sh.withdraw()
+	} else if err := sh.marker.Publish(); err != nil {
 		sh.log.Error("ready marker", "error", err)
 	} else {
 		sh.setReady(true)
+	}
+	if !sh.examined {
+		sh.examined = true
+		sh.warn()
 	}
 	if err := sh.linkAdmin(epoch); err != nil {
 		sh.log.Error("admin link", "error", err)

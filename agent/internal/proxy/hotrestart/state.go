@@ -197,7 +197,8 @@ type State struct {
 	Code   int       // exit code once Done
 	Reason string
 
-	ToldWait int // 1 + the epoch that the log says a handoff waits for; 0: none
+	Out      bool // of service: somebody asked for it
+	ToldWait int  // 1 + the epoch that the log says a handoff waits for; 0: none
 
 	LastFailure *Failure
 	LastHandoff *Handoff  // the last commit

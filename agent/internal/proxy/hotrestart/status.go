@@ -21,6 +21,7 @@ func (sh *shell) status(now time.Time) control.Status {
 		Mode: control.ModeRelay, State: sh.state.name(), Ready: sh.ready, Serving: control.None,
 		Concurrency: sh.concurrency, ConfigPath: sh.cfg.ConfigPath, EnvoyPath: sh.cfg.EnvoyPath,
 		Pending: sh.state.pending(),
+		Drained: sh.state.Out,
 		Relay:   !sh.cfg.NoRelay, SegmentRepair: !sh.cfg.NoSegmentRepair, SegmentRepairs: sh.state.Repairs,
 	}
 	if sh.cfg.NoRelay {

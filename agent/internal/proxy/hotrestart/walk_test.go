@@ -105,9 +105,11 @@ func (w *walker) event(rng *rand.Rand, s *State) any {
 		}
 		return Reopen{}
 	}
-	switch rng.IntN(6) {
+	switch rng.IntN(7) {
 	case 0:
 		return Drained{}
+	case 3:
+		return OutOfService{Yes: rng.IntN(2) == 0}
 	case 1:
 		return Silenced{Epoch: epoch, Ends: rng.IntN(2) == 0}
 	case 2:
@@ -190,7 +192,14 @@ func (w *walker) action(before State, ev Event, after State, a Action) {
 		if after.Stage != Running {
 			w.Error("a fork while stopping")
 		}
+	case PublishUnready:
+		if !after.Out || !w.verified[a.Epoch] && !after.gen(a.Epoch).Want.Force && after.gen(a.Epoch).Input.Mode != ModePlain {
+			w.Error("in service and not ready, or not verified")
+		}
 	case Publish:
+		if after.Out {
+			w.Error("out of service, and ready")
+		}
 		g := after.gen(a.Epoch)
 		if !w.verified[a.Epoch] && !g.Want.Force && g.Input.Mode != ModePlain {
 			w.Error("rule 2: committed without having been verified")
@@ -213,7 +222,8 @@ func (w *walker) action(before State, ev Event, after State, a Action) {
 			w.Errorf("a record without its beginning: %+v", h)
 		}
 	case Withdraw:
-		if _, exited := ev.Is.(Exited); !exited && after.Stage == Running {
+		_, exited := ev.Is.(Exited)
+		if out, asked := ev.Is.(OutOfService); !exited && after.Stage == Running && !(asked && out.Yes) {
 			w.Error("rule 13: withdrawn although the serving epoch lives")
 		}
 	case Reply:
