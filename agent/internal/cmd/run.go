@@ -13,6 +13,7 @@ import (
 // supervise is the supervisor itself, and its telemetry if somebody wants it.
 func supervise(ctx context.Context, cfg hotrestart.Config, tel hotrestart.TelemetryConfig, log *slog.Logger) error {
 	beModest(os.LookupEnv)
+	quieten(log, os.LookupEnv)
 	t, metrics := openTelemetry(ctx, tel, os.LookupEnv)
 	if metrics != nil {
 		cfg.Tracer = t.Tracer()

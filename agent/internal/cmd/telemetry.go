@@ -18,7 +18,6 @@ func openTelemetry(ctx context.Context, cfg hotrestart.TelemetryConfig, lookup f
 	if !hotrestart.TelemetryWanted(cfg.OTLPEndpoint, lookup) {
 		return nil, nil
 	}
-	quieten(cfg.Log, lookup)
 	if protocol, _ := lookup("OTEL_EXPORTER_OTLP_PROTOCOL"); protocol != "" && protocol != "grpc" {
 		cfg.Log.Warn("telemetry is pushed over gRPC only", "OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
 	}
@@ -36,7 +35,8 @@ func openTelemetry(ctx context.Context, cfg hotrestart.TelemetryConfig, lookup f
 }
 
 // quieten sends what the libraries say of themselves to our log: they would
-// write lines of their own form to stderr, one for each thing that goes wrong.
+// write lines of their own form to stderr, one for each thing that goes wrong. It
+// changes what the whole process shares, so it comes before anything uses them.
 func quieten(log *slog.Logger, lookup func(string) (string, bool)) {
 	otel.SetLogger(logr.FromSlogHandler(log.Handler()))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Debug("telemetry", "error", err) }))
