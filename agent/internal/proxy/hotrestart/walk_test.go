@@ -38,7 +38,7 @@ func walk(t *testing.T, seed uint64, steps int) {
 		if t.Failed() {
 			t.Fatalf("seed %d, step %d: %T%+v\nfrom %+v\nto   %+v\nactions %+v", seed, step, ev.Is, ev.Is, before, next, actions)
 		}
-		if step%5 == 0 {
+		if step%50 == 0 {
 			w.silentTicks(next, at)
 		}
 		state = next
@@ -146,7 +146,7 @@ func (w *walker) check(before State, ev Event, after State, actions []Action) {
 // somebody looks.
 func (w *walker) silentTicks(s State, at time.Time) {
 	said := map[string]bool{}
-	for range 20 {
+	for range 6 {
 		at = at.Add(10 * time.Second) // more than any deadline that is set anew
 		var actions []Action
 		s, actions = next(s, Event{at, Tick{}})
