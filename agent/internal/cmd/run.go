@@ -6,8 +6,10 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"sync"
 
 	"aether.internal/agent/internal/proxy/hotrestart"
+	"aether.internal/agent/internal/proxy/systemd"
 )
 
 // supervise is the supervisor itself, and its telemetry if somebody wants it.
@@ -18,12 +20,36 @@ func supervise(ctx context.Context, cfg hotrestart.Config, tel hotrestart.Teleme
 	if metrics != nil {
 		cfg.Tracer = t.Tracer()
 	}
-	err := hotrestart.New(cfg, log, metrics).Run(ctx)
+	err := runNotifying(ctx, cfg, log, metrics)
 	// The last export holds the shutdown's own counters.
 	if err := t.Shutdown(context.WithoutCancel(ctx)); err != nil {
 		log.Debug("telemetry: the last export", "error", err)
 	}
 	return err
+}
+
+// runNotifying tells a service manager that wants to know how the supervisor is.
+func runNotifying(ctx context.Context, cfg hotrestart.Config, log *slog.Logger, metrics *hotrestart.SupervisorMetrics) error {
+	manager, err := systemd.Open(os.LookupEnv)
+	if err != nil {
+		log.Warn("the service manager can't be told how we are", "error", err)
+	}
+	defer manager.Close()
+	if manager != nil {
+		cfg.Notify = manager.Notify
+	}
+	s := hotrestart.New(cfg, log, metrics)
+	watched, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var watching sync.WaitGroup
+	watching.Go(func() { // until Run has ended
+		manager.Watch(watched, func(ctx context.Context) error {
+			_, err := s.Status(ctx)
+			return err
+		})
+	})
+	defer watching.Wait()
+	defer stop()
+	return s.Run(ctx)
 }
 
 const (

@@ -102,6 +102,10 @@ type Config struct {
 	// Version is our own build version, for status and metrics.
 	Version string
 
+	// Notify is told how the supervisor is, whenever that changes; it must not
+	// block. nil: nobody is.
+	Notify func(Notice)
+
 	// LogLevel is what the logger given to New obeys, so that it can be changed at
 	// run time. nil: it can't.
 	LogLevel *slog.LevelVar

@@ -30,6 +30,8 @@ type shell struct {
 	telling     *telling // the newest
 	pinned      bool     // concurrency was configured
 	examined    bool     // by the doctor
+	wishes      int      // how often a handoff was asked for
+	noticed     Notice   // the newest that was told
 
 	children map[int]*child
 	inputs   map[int]*input
@@ -108,11 +110,14 @@ func (sh *shell) apply(ev Event) {
 		sh.perform(a)
 	}
 	sh.metrics.lives(len(sh.state.Gens), sh.state.servingEpoch())
+	sh.notify()
 }
 
 // observe keeps what the core doesn't need to know.
 func (sh *shell) observe(is any) {
 	switch e := is.(type) {
+	case Triggered:
+		sh.wishes++
 	case Exited:
 		sh.gone(e.Epoch)
 	case Removed:
