@@ -92,8 +92,7 @@ func nextBaseID() uint32 {
 	return 1_000_000 + uint32(os.Getpid()%100_000)*1000 + baseIDs.Add(1)%1000
 }
 
-// InstallEnvoy puts an Envoy of the named version at EnvoyPath, by rename. It
-// is a copy: in use it must be a file of its own, like on a volume.
+// InstallEnvoy puts an Envoy of the named version at EnvoyPath, by rename.
 func (n *Node) InstallEnvoy(ctx context.Context, version string) error {
 	from, err := fetch.Path(ctx, version)
 	if err != nil {
@@ -102,18 +101,20 @@ func (n *Node) InstallEnvoy(ctx context.Context, version string) error {
 	return Install(from, n.EnvoyPath)
 }
 
-// Install links or copies a binary over another path, by rename.
+// Install puts a link to a binary over another path, by rename. A hard link would
+// change the file's ctime, and whoever else has it would hash it again.
 func Install(from, to string) error {
+	from, err := filepath.EvalSymlinks(from) // what is there now may be replaced
+	if err != nil {
+		return err
+	}
+	if from, err = filepath.Abs(from); err != nil {
+		return err
+	}
 	tmp := to + ".new"
 	os.Remove(tmp)
-	if os.Link(from, tmp) != nil {
-		data, err := os.ReadFile(from)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(tmp, data, 0o755); err != nil {
-			return err
-		}
+	if err := os.Symlink(from, tmp); err != nil {
+		return err
 	}
 	return os.Rename(tmp, to)
 }
