@@ -68,10 +68,13 @@ func roomOf(dir string) *Room {
 
 // inotifyUsed counts the inotify descriptors of all processes that we may look at.
 func inotifyUsed(root string) (used uint64) {
-	links, _ := filepath.Glob(filepath.Join(root, "proc/[0-9]*/fd/*"))
-	for _, link := range links {
-		if to, err := os.Readlink(link); err == nil && to == "anon_inode:inotify" {
-			used++
+	processes, _ := filepath.Glob(filepath.Join(root, "proc/[0-9]*/fd"))
+	for _, dir := range processes { // one after the other: a node may have a million descriptors
+		links, _ := os.ReadDir(dir)
+		for _, link := range links {
+			if to, err := os.Readlink(filepath.Join(dir, link.Name())); err == nil && to == "anon_inode:inotify" {
+				used++
+			}
 		}
 	}
 	return used

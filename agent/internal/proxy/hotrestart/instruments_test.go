@@ -154,3 +154,35 @@ func TestParentsThatEndByThemselves(t *testing.T) {
 		s.does(Measure{Name: "parents_ended", Label: c.reason}, Released{Epoch: 0, Why: c.reason}, Measure{Name: "drain.duration"})
 	}
 }
+
+// Each newcomer's end is counted once, whichever of the two events about it comes,
+// or comes first.
+func TestANewcomersEndIsCountedOnce(t *testing.T) {
+	count := func(s *script) (kinds []string) {
+		for _, a := range s.did {
+			if m, ok := a.(Measure); ok && m.Name == "child_exits" {
+				kinds = append(kinds, m.Label)
+			}
+		}
+		return kinds
+	}
+	begin := func() *script {
+		return newScript(t).serving(0).on(Triggered{By: TriggerSignal}).good(ModeRelay).on(Launched{Epoch: 1, Pid: 1})
+	}
+	s := begin().on(Exited{Epoch: 1})
+	if got := append(count(s), count(s.on(Removed{Epoch: 1}))...); !slices.Equal(got, []string{"newcomer"}) {
+		t.Errorf("one that ended by itself: %q", got)
+	}
+	s = begin().after(testLimits.Handoff).on(Tick{})
+	if got := append(count(s.on(Exited{Epoch: 1})), count(s.on(Removed{Epoch: 1}))...); !slices.Equal(got, []string{"taken_back"}) {
+		t.Errorf("one that was taken back: %q", got)
+	}
+	s = begin().after(testLimits.Handoff).on(Tick{})
+	if got := append(count(s.on(Removed{Epoch: 1})), count(s.on(Exited{Epoch: 1}))...); !slices.Equal(got, []string{"taken_back"}) {
+		t.Errorf("one whose exit is said too late: %q", got)
+	}
+	s = newScript(t).serving(0).on(Triggered{By: TriggerSignal}).good(ModeRelay).on(Launched{Epoch: 1, Failed: &Refusal{Step: "start Envoy"}})
+	if got := count(s.on(Removed{Epoch: 1})); len(got) > 0 {
+		t.Errorf("one that was never started: %q", got)
+	}
+}

@@ -142,6 +142,9 @@ func (t *turn) removed(e Removed) {
 	}
 	want, superseded := g.Want, g.Superseded
 	t.conclude(t.undone(g))
+	if g.Pid != 0 && !g.Reaped {
+		t.act(Measure{"child_exits", 1, "taken_back"})
+	}
 	if e.Repaired {
 		t.Repairs++
 		t.act(Measure{"segment_repairs", 1, ""})

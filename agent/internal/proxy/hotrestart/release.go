@@ -85,10 +85,10 @@ func (t *turn) exited(e Exited) {
 	}
 	switch g.Phase {
 	case Starting, Live:
+		g.Reaped = true
 		t.act(Measure{"child_exits", 1, "newcomer"})
 		t.takeBack(g, "start", "the newcomer ended by itself ("+e.Status+")")
-	case Removing: // TakeBack reaps it
-		t.act(Measure{"child_exits", 1, "taken_back"})
+	case Removing: // TakeBack reaps it, and removed counts it
 	case Serving:
 		t.crashed(g, e)
 	default:

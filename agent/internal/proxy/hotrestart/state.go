@@ -130,6 +130,7 @@ type Generation struct {
 	Answered    bool
 	Reopen      bool   // a log reopen that waits for its first answer
 	Superseded  bool   // taken back for a newer input
+	Reaped      bool   // a newcomer that ended by itself
 	EndedBy     string // why it was told to end, or ended by itself
 	Respawns    int    // how often this number has been started again
 
