@@ -94,7 +94,7 @@ func segment(f Facts) (string, string, bool) {
 	switch {
 	case s == nil:
 		return "", "", false
-	case s.UID != f.UID:
+	case s.UID != f.UID && f.UID != 0:
 		return fmt.Sprintf("%s belongs to uid %d, and we are uid %d", s.Path, s.UID, f.UID),
 			"remove it while no Envoy of this base-id lives, or choose another --base-id: Envoy can't open it", true
 	case s.Size < segmentSize || s.Size > segmentMost:

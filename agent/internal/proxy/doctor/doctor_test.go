@@ -62,7 +62,7 @@ func TestEachThingThatIsWrongIsFound(t *testing.T) {
 
 func TestAHealthyPlaceHasNothingToDo(t *testing.T) {
 	f := healthy()
-	for _, change := range []func(){func() {}, func() { f.AdminTCP = "127.0.0.1:9901" }, func() { f.InContainer, f.StateDirOnRoot = false, true }} {
+	for _, change := range []func(){func() {}, func() { f.UID = 0 }, func() { f.AdminTCP = "127.0.0.1:9901" }, func() { f.InContainer, f.StateDirOnRoot = false, true }} {
 		change()
 		all := Judge(f)
 		for _, finding := range all {

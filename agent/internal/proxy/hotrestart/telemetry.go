@@ -56,18 +56,35 @@ const scope = "aether.internal/agent/internal/proxy/hotrestart"
 // shutdownTime is what a collector may delay the exit.
 const shutdownTime = 2 * time.Second
 
+// The kinds of telemetry, as OpenTelemetry's variables name them.
+const (
+	metricsKind = "METRICS"
+	tracesKind  = "TRACES"
+)
+
 // TelemetryWanted tells whether the environment or the configuration names a
 // collector. Where none is, nothing is set up and nothing runs.
 func TelemetryWanted(endpoint string, lookup func(string) (string, bool)) bool {
-	if endpoint != "" {
-		return true
+	return hasCollector(metricsKind, endpoint, lookup) || hasCollector(tracesKind, endpoint, lookup)
+}
+
+func hasCollector(kind, endpoint string, lookup func(string) (string, bool)) bool {
+	all, _ := lookup("OTEL_EXPORTER_OTLP_ENDPOINT")
+	its, _ := lookup("OTEL_EXPORTER_OTLP_" + kind + "_ENDPOINT")
+	return endpoint != "" || all != "" || its != ""
+}
+
+// exports tells whether a kind is to be exported.
+func (cfg TelemetryConfig) exports(kind string) (bool, error) {
+	variable := "OTEL_" + kind + "_EXPORTER"
+	switch v := os.Getenv(variable); v {
+	case "", "otlp":
+		return hasCollector(kind, cfg.OTLPEndpoint, os.LookupEnv), nil
+	case "none":
+		return false, nil
+	default:
+		return false, fmt.Errorf("%s=%s: there are otlp and none", variable, v)
 	}
-	for _, name := range []string{"", "METRICS_", "TRACES_"} {
-		if v, _ := lookup("OTEL_EXPORTER_OTLP_" + name + "ENDPOINT"); v != "" {
-			return true
-		}
-	}
-	return false
 }
 
 // NewTelemetry builds the pipeline. It connects to nobody and waits for nothing:
@@ -84,6 +101,11 @@ func NewTelemetry(ctx context.Context, cfg TelemetryConfig) (*Telemetry, error) 
 	if !TelemetryWanted(cfg.OTLPEndpoint, os.LookupEnv) {
 		return nil, errors.New("telemetry: no collector: give an OTLP endpoint, or OTEL_EXPORTER_OTLP_ENDPOINT")
 	}
+	metrics, err1 := cfg.exports(metricsKind)
+	traces, err2 := cfg.exports(tracesKind)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, fmt.Errorf("telemetry: %w", err)
+	}
 	log := cfg.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -91,11 +113,18 @@ func NewTelemetry(ctx context.Context, cfg TelemetryConfig) (*Telemetry, error) 
 	res, err := newResource(ctx, cfg)
 	if err != nil {
 		log.Warn("telemetry: what can't be read of OTEL_RESOURCE_ATTRIBUTES is left out", "error", err)
+		err = nil
 	}
 	exports, stop := context.WithCancel(context.WithoutCancel(ctx))
 	t := &Telemetry{stop: stop}
 	h := &health{log: log}
-	if err := errors.Join(t.openMeters(exports, address, res, h), t.openTracers(exports, address, res, h)); err != nil {
+	if metrics {
+		err = t.openMeters(exports, address, res, h)
+	}
+	if traces && err == nil {
+		err = t.openTracers(exports, address, res, h)
+	}
+	if err != nil {
 		_ = t.Shutdown(ctx)
 		return nil, fmt.Errorf("telemetry: %w", err)
 	}
@@ -103,9 +132,6 @@ func NewTelemetry(ctx context.Context, cfg TelemetryConfig) (*Telemetry, error) 
 }
 
 func (t *Telemetry) openMeters(ctx context.Context, a address, res *resource.Resource, h *health) error {
-	if on, err := exporterWanted("OTEL_METRICS_EXPORTER"); !on {
-		return err
-	}
 	exporter, err := otlpmetricgrpc.New(ctx, a.metricOptions()...)
 	if err != nil {
 		return err
@@ -122,9 +148,6 @@ func (t *Telemetry) openMeters(ctx context.Context, a address, res *resource.Res
 }
 
 func (t *Telemetry) openTracers(ctx context.Context, a address, res *resource.Resource, h *health) error {
-	if on, err := exporterWanted("OTEL_TRACES_EXPORTER"); !on {
-		return err
-	}
 	exporter, err := otlptracegrpc.New(ctx, a.traceOptions()...)
 	if err != nil {
 		return err
@@ -182,16 +205,4 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 		err = t.meters.Shutdown(ctx)
 	}
 	return errors.Join(err, <-spans)
-}
-
-// exporterWanted reads OTEL_METRICS_EXPORTER or OTEL_TRACES_EXPORTER.
-func exporterWanted(variable string) (bool, error) {
-	switch v := os.Getenv(variable); v {
-	case "", "otlp":
-		return true, nil
-	case "none":
-		return false, nil
-	default:
-		return false, fmt.Errorf("%s=%s: there are otlp and none", variable, v)
-	}
 }

@@ -220,6 +220,13 @@ func TestTelemetryIsSwitchedByTheEnvironment(t *testing.T) {
 	if got = c.Received(); len(got.Exports) != 2 || len(got.Spans) != spans {
 		t.Errorf("without traces: %d exports, %d spans", len(got.Exports), len(got.Spans))
 	}
+	t.Setenv("OTEL_TRACES_EXPORTER", "")
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://"+c.Endpoint)
+	send()
+	if got = c.Received(); len(got.Exports) != 2 || len(got.Spans) == spans {
+		t.Errorf("a collector for traces only: %d exports, %d spans", len(got.Exports), len(got.Spans))
+	}
 	t.Setenv("OTEL_SDK_DISABLED", "true")
 	send()
 	if got = c.Received(); len(got.Exports) != 2 {
