@@ -1,8 +1,8 @@
 package cmd
 
 import (
-	"fmt"
 	"io"
+	"log/slog"
 	"time"
 )
 
@@ -14,6 +14,7 @@ type sink struct {
 	ending  chan struct{}
 	written chan struct{}
 	dropped chan int // holds the count, and is the lock on it
+	log     *slog.Logger
 }
 
 const (
@@ -21,8 +22,9 @@ const (
 	lastWords = time.Second // what the rest may take at the end
 )
 
-func newSink(w io.Writer) *sink {
-	s := &sink{lines: make(chan []byte, sinkLines), ending: make(chan struct{}), written: make(chan struct{}), dropped: make(chan int, 1)}
+// newSink writes to w; log does so as well, at once and in the form of the lines.
+func newSink(w io.Writer, log *slog.Logger) *sink {
+	s := &sink{log: log, lines: make(chan []byte, sinkLines), ending: make(chan struct{}), written: make(chan struct{}), dropped: make(chan int, 1)}
 	s.dropped <- 0
 	go s.write(w) // ends with close, once the output takes the last line
 	return s
@@ -32,7 +34,7 @@ func (s *sink) write(w io.Writer) {
 	defer close(s.written)
 	put := func(line []byte) {
 		_, _ = w.Write(line)
-		s.confess(w)
+		s.confess()
 	}
 	for {
 		select {
@@ -58,11 +60,11 @@ func (s *sink) Write(line []byte) (int, error) {
 }
 
 // confess says how many lines were lost, once the output takes some again.
-func (s *sink) confess(w io.Writer) {
+func (s *sink) confess() {
 	n := <-s.dropped
 	s.dropped <- 0
 	if n > 0 {
-		fmt.Fprintf(w, "{\"level\":\"WARN\",\"msg\":\"lines of the log were dropped: our output was blocked\",\"dropped\":%d}\n", n)
+		s.log.Warn("lines of the log were dropped: our output was blocked", "dropped", n)
 	}
 }
 

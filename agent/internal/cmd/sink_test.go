@@ -3,6 +3,7 @@ package cmd
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -23,7 +24,7 @@ func (g *gate) Write(p []byte) (int, error) {
 func TestABlockedLogStopsNobodyAndLossesAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &gate{open: make(chan struct{})}
-		s := newSink(out)
+		s := newSink(out, slog.New(slog.NewJSONHandler(out, nil)))
 		const all = 3 * sinkLines
 		for i := range all {
 			fmt.Fprintf(s, "line %d\n", i)
@@ -41,7 +42,7 @@ func TestABlockedLogStopsNobodyAndLossesAreCounted(t *testing.T) {
 func TestABlockedLogDoesNotKeepTheProgramFromEnding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &gate{open: make(chan struct{})}
-		s := newSink(out)
+		s := newSink(out, slog.New(slog.NewJSONHandler(out, nil)))
 		fmt.Fprintln(s, "never read")
 		start := time.Now()
 		s.close()

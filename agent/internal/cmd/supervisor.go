@@ -70,7 +70,8 @@ func (a app) runSupervisor(c *cobra.Command, o *supervisorOptions, args []string
 	if err := a.places.own(cfg); err != nil {
 		return err
 	}
-	out := newSink(a.stderr)
+	atOnce, _ := newLogger(a.stderr, o.logFormat, "info", a.terminal(a.stderr))
+	out := newSink(a.stderr, atOnce)
 	defer out.close()
 	log, level := newLogger(out, o.logFormat, o.logLevel, a.terminal(a.stderr))
 	cfg.LogLevel = level
