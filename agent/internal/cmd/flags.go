@@ -36,6 +36,7 @@ type supervisorOptions struct {
 	cfg                  hotrestart.Config
 	relay, segmentRepair bool
 	logFormat, logLevel  string
+	install              installation
 	otlpEndpoint         string
 }
 
@@ -50,6 +51,7 @@ func (o *supervisorOptions) bind(f *pflag.FlagSet) {
 		"`format` of our log: json, text, or auto (text on a terminal, else json)")
 	f.VarP(choice(&o.logLevel, "info", "debug", "warn", "error"), "log-level", "",
 		"least `level` that is logged: debug, info, warn or error")
+	o.install.bind(f)
 }
 
 func (o *supervisorOptions) bindEnvoy(f *pflag.FlagSet) {

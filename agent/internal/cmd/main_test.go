@@ -33,9 +33,10 @@ func newWorld() *world {
 	w := &world{env: map[string]string{}}
 	w.app = app{
 		stdout: &w.out, stderr: &w.err,
-		terminal:  func(io.Writer) bool { return false },
-		lookupEnv: func(name string) (string, bool) { v, ok := w.env[name]; return v, ok },
-		places:    places{euid: 0, runtimeDir: func() string { return "" }},
+		terminal:   func(io.Writer) bool { return false },
+		lookupEnv:  func(name string) (string, bool) { v, ok := w.env[name]; return v, ok },
+		executable: func() (string, error) { return "/nonexistent/agent", nil },
+		places:     places{euid: 0, runtimeDir: func() string { return "" }},
 		supervise: func(_ context.Context, cfg hotrestart.Config, tel hotrestart.TelemetryConfig, _ *slog.Logger) error {
 			w.level, cfg.LogLevel = cfg.LogLevel, nil // which no two runs share
 			w.ran, w.telemetry = &cfg, tel

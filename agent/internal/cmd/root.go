@@ -22,6 +22,7 @@ type app struct {
 	stdout, stderr io.Writer
 	terminal       func(io.Writer) bool
 	lookupEnv      func(string) (string, bool)
+	executable     func() (string, error)
 	places         places
 	supervise      func(context.Context, hotrestart.Config, hotrestart.TelemetryConfig, *slog.Logger) error
 }
@@ -30,10 +31,11 @@ type app struct {
 // exit code, one of the table in exitcodes.go.
 func Main(args []string) int {
 	return app{
-		stdout:    os.Stdout,
-		stderr:    os.Stderr,
-		terminal:  isTerminal,
-		lookupEnv: os.LookupEnv,
+		stdout:     os.Stdout,
+		stderr:     os.Stderr,
+		terminal:   isTerminal,
+		lookupEnv:  os.LookupEnv,
+		executable: os.Executable,
 		places: places{
 			euid: os.Geteuid(), runtimeDir: coordination.RuntimeDir, usable: usable, ensure: coordination.EnsureStateDir,
 		},

@@ -52,7 +52,20 @@ func envoyArguments(c *cobra.Command, args []string) error {
 	return nil
 }
 
+// install needs nothing of the rest of the configuration, right or wrong: an
+// init container may get the same variables as the supervisor.
+func (a app) install(what installation) error {
+	program, err := a.executable()
+	if err != nil {
+		return fmt.Errorf("--%s: %w", flagInstall, err)
+	}
+	return what.do(program)
+}
+
 func (a app) runSupervisor(c *cobra.Command, o *supervisorOptions, args []string) error {
+	if o.install.wanted() {
+		return a.install(o.install)
+	}
 	cfg := o.cfg
 	cfg.ExtraArgs = append(cfg.ExtraArgs, args...)
 	cfg.NoRelay, cfg.NoSegmentRepair = !o.relay, !o.segmentRepair

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"aether.internal/agent/internal/proxy/coordination/marker/fresh"
 )
 
 // A marker is fresh while its writer holds it, whatever is in it and whatever it
@@ -34,7 +36,7 @@ func FuzzMarker(f *testing.F) {
 			return
 		}
 		defer os.Remove(path)
-		if err := Fresh(path); !errors.Is(err, errStale) {
+		if err := Fresh(path); !errors.Is(err, fresh.ErrStale) {
 			t.Errorf("a file that nobody holds: %v", err)
 		}
 		if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, content) {

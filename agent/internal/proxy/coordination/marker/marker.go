@@ -1,9 +1,6 @@
 // Package marker is the ready marker: a regular file on which its writer holds
 // a lock. The kernel drops the lock with the writer, so a crash can't leave a
 // fresh marker behind, and no age or clock is needed (rule 13).
-//
-// It imports only the standard library: proxy-ready, which runs every few
-// seconds on every node, is little more than Fresh.
 package marker
 
 import (
@@ -13,13 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"aether.internal/agent/internal/proxy/coordination/marker/fresh"
 )
 
 // ErrHeld: another living process publishes at the same path.
 var ErrHeld = errors.New("another supervisor publishes this marker; give each its own --ready-marker")
-
-// errStale: a regular file, and nobody holds it.
-var errStale = errors.New("its writer is gone")
 
 // Marker is one path's marker. It's for one goroutine.
 type Marker struct {
@@ -89,7 +85,7 @@ func replaceable(path string) error {
 	switch {
 	case err == nil:
 		return fmt.Errorf("%s: %w", path, ErrHeld)
-	case errors.Is(err, errStale), errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fresh.ErrStale), errors.Is(err, fs.ErrNotExist):
 		return nil
 	}
 	return err
@@ -99,7 +95,7 @@ func replaceable(path string) error {
 // living supervisor's marker included, stays, and that is no error.
 func (m *Marker) Withdraw() error {
 	defer m.close() // after the removal: a reader never sees it unlocked
-	if !m.inPlace() && !errors.Is(Fresh(m.path), errStale) {
+	if !m.inPlace() && !errors.Is(Fresh(m.path), fresh.ErrStale) {
 		return nil
 	}
 	if err := os.Remove(m.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -130,36 +126,4 @@ func (m *Marker) close() {
 
 // Fresh is nil when path is a regular file whose writer holds its lock, and
 // otherwise says what it is. It never blocks, whatever sits at path.
-func Fresh(path string) error {
-	// O_NONBLOCK: a FIFO would wait for its writer.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, syscall.ELOOP) {
-		return fmt.Errorf("%s is a symbolic link, not a marker", path)
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	fi, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if !fi.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a regular file (mode %v)", path, fi.Mode())
-	}
-	return held(f)
-}
-
-// held tries the lock, shared so that probes don't take each other for the
-// writer, and gives it back at once.
-func held(f *os.File) error {
-	err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil
-	}
-	if err != nil {
-		return &fs.PathError{Op: "flock", Path: f.Name(), Err: err}
-	}
-	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
-	return fmt.Errorf("%s: %w", f.Name(), errStale)
-}
+func Fresh(path string) error { return fresh.Check(path) }
