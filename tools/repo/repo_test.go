@@ -11,10 +11,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"aether.internal/tools/runfile"
 )
 
-// root is the repository's, seen from this package.
-const root = "../.."
+// root is the repository's directory.
+var root = runfile.Root("../..")
 
 // maxGoLines keeps a file to what can be read in one sitting.
 const maxGoLines = 400
