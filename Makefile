@@ -2,6 +2,7 @@
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 GO      ?= go
+BAZEL   ?= $(shell command -v bazel || tools/airgap/setup -print)
 COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null)
 CMD     := aether.internal/agent/internal/cmd
 LDFLAGS := -s -w -X $(CMD).version=$(VERSION) -X $(CMD).commit=$(COMMIT)
@@ -9,7 +10,7 @@ LDFLAGS := -s -w -X $(CMD).version=$(VERSION) -X $(CMD).commit=$(COMMIT)
 TAGS    := grpcnotrace
 BIN     ?= bin/
 
-.PHONY: help build test unit real demo bench soak fuzz lint fmt envoy clean
+.PHONY: help build images test unit docker real demo bench soak fuzz lint fmt envoy clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | while IFS='	' read -r target what; do printf '  %-8s %s\n' "$$target" "$$what"; done
@@ -17,11 +18,17 @@ help: ## list the targets
 build: ## the binaries, into bin/
 	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags "$(LDFLAGS)" -o $(BIN) ./agent/cmd/...
 
+images: ## container images, by Bazel, into bazel-bin/images
+	$(BAZEL) build //images/...
+
 test: ## all checks and tests, as CI runs them; as root it installs what is missing
 	tools/test
 
 unit: ## the tests that put no load on a real Envoy, with the race detector
 	tools/test unit
+
+docker: ## the tests of the images, in a Docker engine
+	tools/test docker
 
 real: ## the tests on a real Envoy under load
 	tools/test real
@@ -38,10 +45,11 @@ soak: ## a thousand handoffs under load: nothing may grow; half an hour
 fuzz: ## each fuzz target for FUZZTIME (30s), one after the other
 	tools/fuzz
 
-lint: ## formatting, vet, staticcheck and build
+lint: ## formatting, tidiness, staticcheck, vulnerabilities
 	tools/test lint
 
-fmt: ## format all Go files
+fmt: ## format all Go, BUILD and .bzl files
+	$(GO) tool -modfile=tools/lint/go.mod buildifier -r .
 	gofmt -w $$(find . -name '*.go' -not -path './out/*' -not -path './.git/*')
 
 envoy: ## get the pinned Envoy and print its path

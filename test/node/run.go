@@ -16,6 +16,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"aether.internal/tools/runfile"
 )
 
 // Line is one line of the supervisor's log.
@@ -57,7 +59,7 @@ var built struct {
 // Agent builds the agent binary once per process and returns its path. $AGENT
 // names one that is there already.
 func Agent(ctx context.Context) (string, error) {
-	if path := os.Getenv("AGENT"); path != "" {
+	if path := runfile.Path("AGENT"); path != "" {
 		return path, nil
 	}
 	built.Do(func() {

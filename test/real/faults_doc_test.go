@@ -15,7 +15,6 @@ import (
 
 const (
 	faultsDoc  = "docs/faults.md"
-	faultsJSON = "out/faults.json"
 	repository = "../.."
 
 	tableBegins = "<!-- measured: go test ./test/real -run TestFaults -update -->"
@@ -37,6 +36,14 @@ type measured struct {
 	Exit       int      `json:"exit_code,omitempty"`
 	Note       string   `json:"note,omitempty"`
 	Skipped    string   `json:"skipped,omitempty"`
+}
+
+// faultsJSON is where the rows go; under Bazel, to the test's other outputs.
+func faultsJSON() string {
+	if dir := os.Getenv("TEST_UNDECLARED_OUTPUTS_DIR"); dir != "" {
+		return filepath.Join(dir, "faults.json")
+	}
+	return filepath.Join(repository, "out", "faults.json")
 }
 
 func (m measured) key() string { return m.Group + "\x00" + m.Name + "\x00" + m.Flag }
@@ -76,10 +83,10 @@ func writeMeasured(t *testing.T) {
 	}
 	data, err := json.MarshalIndent(rows, "", "  ")
 	if err == nil {
-		err = os.MkdirAll(filepath.Join(repository, "out"), 0o755)
+		err = os.MkdirAll(filepath.Dir(faultsJSON()), 0o755)
 	}
 	if err == nil {
-		err = os.WriteFile(filepath.Join(repository, faultsJSON), append(data, '\n'), 0o644)
+		err = os.WriteFile(faultsJSON(), append(data, '\n'), 0o644)
 	}
 	if err != nil {
 		t.Error(err)
@@ -88,7 +95,7 @@ func writeMeasured(t *testing.T) {
 
 func readMeasured() []measured {
 	var rows []measured
-	if data, err := os.ReadFile(filepath.Join(repository, faultsJSON)); err == nil {
+	if data, err := os.ReadFile(faultsJSON()); err == nil {
 		_ = json.Unmarshal(data, &rows)
 	}
 	return rows

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 )
 
@@ -13,7 +12,7 @@ type count struct {
 	failures, skips []finding
 }
 
-// finding names a test, package or step, and says why.
+// finding names a test, target or step, and says why.
 type finding struct{ what, why string }
 
 func (c *count) add(other count) {
@@ -48,81 +47,57 @@ func (f finding) String() string {
 	return f.what + ": " + f.why
 }
 
-func (r *run) count() count {
-	var sum count
-	for _, p := range r.order {
-		sum.add(p.count())
-	}
-	return sum
-}
-
 // count follows the rules in the command's documentation.
-func (p *pkg) count() count {
+func (t *target) count() count {
 	var c count
-	blamed := p.blamed()
-	for _, t := range p.order {
-		what := p.name + " " + t.name
+	parents, blamed := t.parents()
+	for _, one := range t.cases {
+		what := t.label + " " + one.Name
 		switch {
-		case t.result == "skip":
-			c.skips = append(c.skips, finding{what, t.reason()})
-		case t.result == "pass" && !t.parent:
+		case one.bad() && !blamed[one.Name]:
+			c.failures = append(c.failures, finding{what: what})
+		case one.bad():
+		case one.Skipped != nil:
+			c.skips = append(c.skips, finding{what, one.reason()})
+		case !parents[one.Name]:
 			c.passed++
-		case t.bad() && !blamed[t]:
-			c.failures = append(c.failures, finding{what, t.verdict()})
 		}
 	}
-	if why := p.verdict(); why != "" && len(c.failures) == 0 {
-		c.failures = append(c.failures, finding{p.name, why})
+	if why := t.verdict(); why != "" && len(c.failures) == 0 {
+		c.failures = append(c.failures, finding{t.label, why})
 	}
 	return c
 }
 
-// blamed are the tests one of whose subtests went wrong: that one counts.
-func (p *pkg) blamed() map[*test]bool {
-	blamed := map[*test]bool{}
-	for _, t := range p.order {
-		if t.bad() {
-			for _, above := range p.above(t.name) {
-				blamed[above] = true
+// parents are the tests that have subtests, and those one of whose subtests went
+// wrong: that one counts. A slash in a subtest's own name makes no parent, since
+// there is no test of the name before it.
+func (t *target) parents() (parents, blamed map[string]bool) {
+	parents, blamed = map[string]bool{}, map[string]bool{}
+	for _, one := range t.cases {
+		for i, letter := range one.Name {
+			if letter == '/' {
+				above := one.Name[:i]
+				parents[above] = true
+				blamed[above] = blamed[above] || one.bad()
 			}
 		}
 	}
-	return blamed
+	return parents, blamed
 }
 
-// bad tells whether the test failed, or has no result at all.
-func (t *test) bad() bool { return t.result == "fail" || t.result == "" }
-
-func (t *test) verdict() string {
-	if t.result == "" {
-		return "didn't finish"
-	}
-	return ""
-}
-
-// verdict says what is wrong with the package as a whole, "" for nothing.
-func (p *pkg) verdict() string {
+// verdict says what is wrong with the target as a whole, "" for nothing.
+func (t *target) verdict() string {
 	switch {
-	case p.failedBuild != "":
-		return "doesn't build"
-	case p.result == "fail":
-		return "failed outside of its tests"
-	case p.result == "":
-		return "left no result"
+	case t.status == "" || t.status == "FAILED_TO_BUILD":
+		return t.broken
+	case t.status != "PASSED":
+		return strings.ToLower(t.status) + " outside of its tests"
+	case t.unreadable != nil:
+		return "passed, but " + t.unreadable.Error()
+	case len(t.cases) == 0:
+		// It would be lost: a test.xml without -v has failures only.
+		return "passed, but its test.xml has no test"
 	}
 	return ""
-}
-
-var position = regexp.MustCompile(`^\S+\.go:\d+: `)
-
-// reason is what was given to t.Skip: the last line logged.
-func (t *test) reason() string {
-	reason := "no reason given"
-	for _, out := range t.output {
-		line := strings.TrimSpace(out)
-		if line != "" && !strings.HasPrefix(line, "=== ") && !strings.HasPrefix(line, "--- ") {
-			reason = position.ReplaceAllString(line, "")
-		}
-	}
-	return reason
 }

@@ -1,15 +1,17 @@
-// Tally counts what `go test -json` reported; tools/test ends with its last
-// line, "N passed, N failed" or "N passed, N failed, N skipped".
+// Tally counts what Bazel's tests did, from the build event log of each run and
+// the test.xml of each test; tools/test ends with its last line, "N passed, N
+// failed" or "N passed, N failed, N skipped".
 //
-//	go test -json ./... | tally -progress [-v]      # stdin, told as it happens
-//	tally [-failed STEP]... out/test/*.jsonl        # the count of several runs
+//	bazel test --build_event_json_file=a.json //...
+//	tally [-failed STEP]... [-skipped 'STEP: WHY']... a.json b.json
 //
-// What counts as one: a test without subtests. A test with subtests counts
-// only when it failed or was skipped itself, while its subtests did not. A
-// package that failed with no failed test to blame (it didn't build, it
-// panicked, it timed out, it left no result) is one failure, and so is each
-// step named with -failed. A run in which nothing passed or failed is a
-// failure too. Exit code 1 when anything failed, 2 when used wrongly.
+// What counts as one: a test function or subtest without subtests. One with
+// subtests counts only when it failed or was skipped itself, while its subtests
+// did not. A target that failed with no failed test to blame (it didn't build, it
+// panicked, it timed out, it left no result) is one failure, and so are a log
+// that breaks off, a Bazel that failed for another reason, and each step named
+// with -failed. A run in which nothing passed or failed is a failure too. Exit
+// code 1 when anything failed, 2 when used wrongly.
 package main
 
 import (
@@ -17,25 +19,22 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 )
 
 func main() {
-	var steps []string
-	progress := flag.Bool("progress", false, "read events from stdin and tell them as they come")
-	verbose := flag.Bool("v", false, "with -progress: a line for each test, not only for each package")
+	var steps count
 	flag.Func("failed", "a `step` other than a test that failed (repeatable)", func(step string) error {
-		steps = append(steps, step)
+		steps.failures = append(steps.failures, finding{what: step})
+		return nil
+	})
+	flag.Func("skipped", "a `step: reason` that was not done (repeatable)", func(step string) error {
+		what, why, _ := strings.Cut(step, ": ")
+		steps.skips = append(steps.skips, finding{what, why})
 		return nil
 	})
 	flag.Parse()
-	if *progress {
-		finish(follow(os.Stdin, os.Stdout, *verbose))
-	}
-	finish(summarise(os.Stdout, steps, flag.Args()))
-}
-
-// finish exits with the code that belongs to the result.
-func finish(failed int, err error) {
+	failed, err := summarise(os.Stdout, steps, flag.Args())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "tally:", err)
 		os.Exit(2)
@@ -43,44 +42,22 @@ func finish(failed int, err error) {
 	if failed > 0 {
 		os.Exit(1)
 	}
-	os.Exit(0)
-}
-
-// follow tells events as they come and returns how many tests failed.
-func follow(r io.Reader, w io.Writer, verbose bool) (failed int, err error) {
-	t := teller{w: w, verbose: verbose, run: newRun()}
-	if err := readEvents(r, t.tell); err != nil {
-		return 0, err
-	}
-	return len(t.run.count().failures), nil
 }
 
 // summarise prints failures, skips and, last, the count.
-func summarise(w io.Writer, steps, files []string) (failed int, err error) {
+func summarise(w io.Writer, steps count, logs []string) (failed int, err error) {
 	var sum count
-	for _, file := range files {
-		r, err := readFile(file)
+	for _, name := range logs {
+		b, err := readLog(name)
 		if err != nil {
 			return 0, err
 		}
-		sum.add(r.count())
+		sum.add(b.count())
 	}
-	for _, step := range steps {
-		sum.failures = append(sum.failures, finding{what: step})
-	}
+	sum.add(steps)
 	if sum.passed == 0 && len(sum.failures) == 0 {
 		sum.failures = append(sum.failures, finding{what: "no test ran"})
 	}
 	sum.print(w)
 	return len(sum.failures), nil
-}
-
-func readFile(name string) (*run, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	r := newRun()
-	return r, readEvents(f, r.add)
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	pinned "aether.internal/third_party/envoy"
+	"aether.internal/tools/runfile"
 )
 
 // Default names the version that "" means.
@@ -34,19 +35,31 @@ const Default = "1.40.0"
 func Path(ctx context.Context, version string) (string, error) {
 	if version == "" {
 		if own := os.Getenv("ENVOY"); own != "" {
-			return executable(own)
+			return executable("ENVOY", own)
 		}
 		version = Default
 	}
-	s, err := newStore(version)
-	if err != nil {
-		return "", fmt.Errorf("envoy %s: %w", version, err)
-	}
-	path, err := s.get(ctx)
+	path, err := pinnedPath(ctx, version)
 	if err != nil {
 		return "", fmt.Errorf("envoy %s: %w", version, err)
 	}
 	return path, nil
+}
+
+func pinnedPath(ctx context.Context, version string) (string, error) {
+	pins, pin, err := find(version)
+	if err != nil {
+		return "", err
+	}
+	// Bazel has fetched and verified the same pins: VERSION/envoy beside this file.
+	if bazels := runfile.Path("ENVOYS"); bazels != "" {
+		return executable("ENVOYS", filepath.Join(filepath.Dir(bazels), version, "envoy"))
+	}
+	s, err := newStore(pins, pin, version)
+	if err != nil {
+		return "", err
+	}
+	return s.get(ctx)
 }
 
 // Versions lists what is pinned for this machine, the newest first.
@@ -66,21 +79,26 @@ func Versions() ([]string, error) {
 	return versions, nil
 }
 
-// newStore looks up the pin and the place in the cache for it.
-func newStore(version string) (*store, error) {
+// find looks up the pin for this machine.
+func find(version string) (pinned.Pins, pinned.Pin, error) {
 	pins, err := pinned.Load()
 	if err != nil {
-		return nil, err
+		return pins, pinned.Pin{}, err
 	}
 	machines, ok := pins.Versions[version]
 	if !ok {
 		known, _ := Versions()
-		return nil, fmt.Errorf("no such version in third_party/envoy/pins.json, which has %s", strings.Join(known, ", "))
+		return pins, pinned.Pin{}, fmt.Errorf("no such version in third_party/envoy/pins.json, which has %s", strings.Join(known, ", "))
 	}
 	pin, ok := machines[machine()]
 	if !ok || runtime.GOOS != "linux" {
-		return nil, fmt.Errorf("not pinned for %s on %s: name an executable of yours with ENVOY", runtime.GOOS, machine())
+		return pins, pin, fmt.Errorf("not pinned for %s on %s: name an executable of yours with ENVOY", runtime.GOOS, machine())
 	}
+	return pins, pin, nil
+}
+
+// newStore is the place in the cache for it.
+func newStore(pins pinned.Pins, pin pinned.Pin, version string) (*store, error) {
 	root, err := os.UserCacheDir()
 	if err != nil {
 		return nil, fmt.Errorf("no cache directory to keep it in: %w", err)
@@ -104,20 +122,29 @@ func machine() string {
 	return runtime.GOARCH
 }
 
-// executable checks the file that $ENVOY names.
-func executable(path string) (string, error) {
-	abs, err := filepath.Abs(path)
+// executable checks the file that a variable names, and follows links: Bazel
+// has nothing else, and a hard link to a link is no copy of an Envoy.
+func executable(variable, path string) (string, error) {
+	abs, err := resolve(path)
 	if err != nil {
-		return "", fmt.Errorf("ENVOY=%s: %w", path, err)
-	}
-	info, err := os.Stat(abs)
-	if err != nil {
-		return "", fmt.Errorf("ENVOY=%s can't be used: %w", path, err)
-	}
-	if !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
-		return "", fmt.Errorf("ENVOY=%s can't be used: %w", path, errNotExecutable)
+		return "", fmt.Errorf("%s=%s can't be used: %w", variable, path, err)
 	}
 	return abs, nil
+}
+
+func resolve(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+		return "", errNotExecutable
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(abs)
 }
 
 var errNotExecutable = errors.New("not an executable file")

@@ -54,6 +54,7 @@ func TestDefaultIsPinned(t *testing.T) {
 func TestEnvironmentNamesTheDefaultOnly(t *testing.T) {
 	own := write(t, filepath.Join(t.TempDir(), "own"), "#!/bin/sh\n", 0o755)
 	t.Setenv("ENVOY", own)
+	t.Setenv("ENVOYS", "")
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("PATH", t.TempDir())
 	if got, err := Path(t.Context(), ""); err != nil || got != own {
@@ -78,12 +79,24 @@ func TestEnvironmentIsChecked(t *testing.T) {
 	}
 }
 
+func TestBazelsComeFirst(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("ENVOYS", write(t, filepath.Join(dir, "pins.json"), "{}", 0o644))
+	_, err := Path(t.Context(), Default)
+	wantError(t, err, "ENVOYS="+filepath.Join(dir, Default, "envoy")+" can't be used")
+	bazels := write(t, filepath.Join(dir, Default, "envoy"), "#!/bin/sh\n", 0o755)
+	if got, err := Path(t.Context(), Default); err != nil || got != bazels {
+		t.Errorf("Path(%q) = %q, %v; want %q", Default, got, err, bazels)
+	}
+}
+
 func TestUnknownVersionNamesTheKnownOnes(t *testing.T) {
 	_, err := Path(t.Context(), "0.1")
 	wantError(t, err, "envoy 0.1: no such version", "1.40.0, 1.39.3, 1.36.4")
 }
 
 func TestNoCacheDirectory(t *testing.T) {
+	t.Setenv("ENVOYS", "")
 	t.Setenv("XDG_CACHE_HOME", "")
 	t.Setenv("HOME", "")
 	_, err := Path(t.Context(), Default)
