@@ -12,10 +12,12 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"aether.internal/tools/runfile"
 )
 
-// root is the repository's, seen from this package.
-const root = ".."
+// root is the repository's directory.
+var root = runfile.Root("..")
 
 func read(t *testing.T, name string) string {
 	t.Helper()
