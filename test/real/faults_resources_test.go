@@ -41,7 +41,7 @@ func resourceFaults() []fault {
 // elsewhere are faults whose tests need no load.
 var elsewhere = []coveredFault{
 	{"a foreign Envoy on our base-id, at the abstract names or at our own", "is taken: an Envoy that is not ours answers at", "TestAnotherOneOnOurBaseID"},
-	{"another supervisor on our base-id, state directory or control socket", "is alive at seat", "TestAnotherOneOnOurBaseID"},
+	{"another supervisor on our base-id or control socket", "is held by an Envoy of another state directory", "TestAnotherOneOnOurBaseID"},
 	{"the control socket's path is a file, a directory, a link, a FIFO", "choose another --control-socket", "TestTheControlSocketsPlaceIsTaken"},
 	{"a clock that steps either way: nothing is decided by wall time", "", "TestNothingIsDecidedByWallTime"},
 	{"a segment of unknown layout, size or version is left alone", "can't be repaired", "TestSegmentOfAnUnknownLayoutIsLeftAlone"},

@@ -63,6 +63,9 @@ func checkTimes(cfg hotrestart.Config) error {
 	if cfg.HandoffDeadline <= 0 {
 		return fmt.Errorf("--%s %v: a new epoch needs some time to start", flagHandoff, cfg.HandoffDeadline)
 	}
+	if cfg.SuccessorWait < 0 {
+		return fmt.Errorf("--%s %v is negative; 0 waits for no successor", flagSuccessor, cfg.SuccessorWait)
+	}
 	if d := cfg.AdminUnresponsiveDeadline; d != 0 && d < time.Second { // 0: the default
 		return fmt.Errorf("--%s %v: at least 1s, because an Envoy may be busy for so long", flagUnresponsive, cfg.AdminUnresponsiveDeadline)
 	}

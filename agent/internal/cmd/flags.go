@@ -25,6 +25,7 @@ const (
 	flagDrainTime      = "drain-time"
 	flagParentShutdown = "parent-shutdown-time"
 	flagHandoff        = "handoff-deadline"
+	flagSuccessor      = "successor-wait"
 	flagUnresponsive   = "admin-unresponsive-deadline"
 	flagConcurrency    = "concurrency"
 	flagOTLP           = "otlp-endpoint"
@@ -76,6 +77,8 @@ func (o *supervisorOptions) bindHandoff(f *pflag.FlagSet) {
 		"how long the serving epoch may answer neither on its admin nor on its hot-restart socket before it is ended")
 	f.DurationVar(&o.cfg.HandoffDeadline, flagHandoff, hotrestart.DefaultHandoffDeadline,
 		"a new epoch must be verified this `time` after its fork, the first one too")
+	f.DurationVar(&o.cfg.SuccessorWait, flagSuccessor, 0,
+		"asked to stop, serve on for this `time` if no other pod's epoch has come to take over; 0: not at all")
 	f.VarP(choice(&o.cfg.Validate, hotrestart.ValidateAlways, hotrestart.ValidateChanges, hotrestart.ValidateNever),
 		"validate", "", "`when` a bootstrap is validated: always, changes (only what is new) or never")
 	f.StringVar(&o.cfg.VerifyCommand, "verify-command", "", "a `command` that must succeed before a new epoch is committed")

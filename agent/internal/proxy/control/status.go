@@ -16,6 +16,13 @@ const (
 	Preparing = "preparing" // an epoch serves, a newcomer is on its way
 	Draining  = "draining"  // also a state of an epoch
 	Stopping  = "stopping"
+
+	// Across pods:
+	Successor = "successor" // the first epoch is to take over from another pod's
+	Contested = "contested" // another pod's epoch is on its way to take over from ours
+	Orphaned  = "orphaned"  // it had taken over, and has gone; the node is ours again
+	Waiting   = "waiting"   // asked to stop, and serving until a successor has taken over
+	// and Superseded: another pod's epoch serves in place of ours
 )
 
 // States of an epoch, beside Starting, Serving and Draining.
@@ -57,6 +64,7 @@ type EpochStatus struct {
 	Epoch             int       `json:"epoch"`
 	PID               int       `json:"pid"`
 	State             string    `json:"state"`
+	Foreign           bool      `json:"foreign,omitempty"` // another pod's
 	StartedAt         time.Time `json:"started_at"`
 	AgeSeconds        float64   `json:"age_seconds"`
 	TimeLeftSeconds   float64   `json:"time_left_seconds"` // of a draining one, until its limit; None

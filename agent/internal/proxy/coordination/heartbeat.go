@@ -18,6 +18,7 @@ const (
 	maxCount       = 1 << 30
 	maxConcurrency = 1 << 16
 	maxPodName     = 253 // a DNS name
+	maxAdmin       = 512 // a host or a socket's path
 )
 
 // Heartbeat is what a supervisor writes once its own child is the committed,
@@ -30,6 +31,7 @@ type Heartbeat struct {
 	Generation  int    `json:"generation"`
 	Concurrency int    `json:"concurrency"` // 0: unknown
 	Pod         string `json:"pod,omitempty"`
+	Admin       string `json:"admin,omitempty"` // where that epoch's admin answers
 }
 
 func heartbeatPath(dir string) string { return filepath.Join(dir, "epoch") }
@@ -95,7 +97,7 @@ func ReadHeartbeat(dir string) (Heartbeat, bool) {
 
 func (h Heartbeat) plausible() bool {
 	return within(h.Epoch, maxCount) && within(h.Generation, maxCount) &&
-		within(h.Concurrency, maxConcurrency) && len(h.Pod) <= maxPodName
+		within(h.Concurrency, maxConcurrency) && len(h.Pod) <= maxPodName && len(h.Admin) <= maxAdmin
 }
 
 func within(n, most int) bool { return n >= 0 && n <= most }

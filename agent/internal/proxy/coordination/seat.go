@@ -72,6 +72,19 @@ func TakeSeat(ctx context.Context, dir string, baseID uint32, n int) (*Seat, err
 	}
 }
 
+// TrySeat takes a seat if it is free now. errors.Is ErrSeatHeld when it isn't.
+func TrySeat(dir string, baseID uint32, n int) (*Seat, error) {
+	if err := checkSeat(n); err != nil {
+		return nil, err
+	}
+	path := SeatPath(dir, baseID, n)
+	f, err := lockSeat(path)
+	if err != nil {
+		return nil, fmt.Errorf("seat %s: %w", path, err)
+	}
+	return &Seat{f}, nil
+}
+
 func lockSeat(path string) (*os.File, error) {
 	f, err := openOwn(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {

@@ -192,11 +192,12 @@ func (p *Parent) serve() {
 }
 
 // answered gives the first question its answer. Nobody may have asked: in plain
-// mode a child asks without us, and the answer comes when it is dead.
+// mode a child asks without us, and so does another supervisor's; the answer
+// comes when it is dead.
 func (p *Parent) answered(queue []*question, m message) []*question {
-	if len(queue) == 0 {
+	if len(queue) == 0 || !repliesTo(m.bytes(), ParseRequest(queue[0].data)) {
 		m.close()
-		return nil
+		return queue
 	}
 	select {
 	case queue[0].reply <- m:

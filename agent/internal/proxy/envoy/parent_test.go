@@ -208,3 +208,14 @@ func TestParentLeavesNothing(t *testing.T) {
 	_, err := OpenParent("x", filepath.Join(t.TempDir(), "none", "answers"), slog.New(slog.DiscardHandler))
 	wantError(t, err, "bind the name for a parent's answers")
 }
+
+// What another supervisor's dead newcomer has asked is answered late, and to us.
+func TestAnAnswerToAnotherQuestionIsDropped(t *testing.T) {
+	f := newFamily(t)
+	defer f.Close()
+	reply := f.ask(frame(0x0a, 2, 0x12, 0), nil)
+	f.reads(ShutdownAdmin)
+	now := time.Now()
+	f.says(answerFor(StatsRequest, now), answerFor(PassListenSocket, now), answerFor(ShutdownAdmin, now))
+	f.takes(reply, answerFor(ShutdownAdmin, now))
+}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 )
 
 // Generations that Envoy's names tell apart: only epoch mod 3 counts (fact 7).
@@ -83,6 +84,40 @@ func (d SeatDirs) LinkPlain(parent, newcomer int) error {
 		relink(d.Socket(newcomer, "child", newcomer), d.Socket(parent, "child", newcomer)),
 		relink(d.Socket(parent, "parent", parent), d.Socket(newcomer, "parent", parent)),
 	)
+}
+
+// Taken is where another supervisor than the parent's takes that parent's
+// answers to its newcomer: in the newcomer's directory, because the parent's is
+// removed by whoever owns it. The name tells that owner whether the newcomer's
+// own timer ends the parent (UDP), or it does itself.
+func (d SeatDirs) Taken(newcomer int, timed bool) string {
+	if timed {
+		return d.SocketPath(newcomer) + "_timed"
+	}
+	return d.SocketPath(newcomer) + takenSuffix
+}
+
+const takenSuffix = "_taken"
+
+// LinkTaken makes what a parent answers come there. The link is relative: each
+// pod may have the state directory at a path of its own.
+func (d SeatDirs) LinkTaken(parent, newcomer int, timed bool) error {
+	at := d.Taken(newcomer, timed)
+	target := filepath.Join("..", filepath.Base(filepath.Dir(at)), filepath.Base(at))
+	return relink(target, d.Socket(parent, "child", newcomer))
+}
+
+// IsTaken tells whether another supervisor stands in a parent's place, and
+// leaves that parent's end to whoever started it.
+func (d SeatDirs) IsTaken(parent int) bool {
+	target, err := os.Readlink(d.Socket(parent, "child", parent+1))
+	return err == nil && strings.HasSuffix(target, takenSuffix)
+}
+
+// AnswersAreOurs tells whether a parent's answers come to its own supervisor.
+func (d SeatDirs) AnswersAreOurs(parent int) bool {
+	target, err := os.Readlink(d.Socket(parent, "child", parent+1))
+	return err == nil && target == d.Answers(parent)
 }
 
 // Unlink takes back what was linked under a living parent's path; its answers

@@ -16,6 +16,13 @@ const (
 	mapValue      = 2
 )
 
+// repliesTo tells whether a message can be what a request of that kind is
+// answered with: it isn't what another is.
+func repliesTo(message []byte, k Request) bool {
+	n, _, size := protowire.ConsumeTag(submessage(message, replyField))
+	return size <= 0 || n == protowire.Number(k) // replies are numbered as their requests are
+}
+
 // gaugesAtZero makes of a parent's stats the answer that takes its gauges back.
 // Envoy adds a parent's gauges to its child's and takes them off when the child
 // tells its parent to end (fact 10). Ours ends before that timer, and what it

@@ -14,8 +14,19 @@ type (
 	Read struct {
 		ID    int
 		Want  Want
-		First bool // nobody serves yet
+		First bool // nobody of ours serves
+		// Survey: find out who else lives, and wait while another supervisor hands over.
+		Survey bool
 	}
+	// Adopt begins to watch another supervisor's epoch, which the input was
+	// prepared to take over from → Exited when it is gone.
+	Adopt struct {
+		Epoch int
+		Input Input
+	}
+	// Lookout watches for a successor of another supervisor → Sighted…. One at a
+	// time: the next ends it.
+	Lookout struct{ Epoch int }
 	// Discard frees an input that will not be launched.
 	Discard struct{ Input Input }
 	// Launch takes the seat, stands the relay up and forks → Launched. Parent is

@@ -36,12 +36,16 @@ func (sh *shell) overlay(epoch int) string {
 	return fmt.Sprintf("admin: {address: {pipe: {path: %s, mode: %d}}}", strconv.Quote(sh.adminSocket(epoch)), 0o600)
 }
 
-// linkAdmin makes the stable name lead to the epoch that serves now.
+// linkAdmin makes the stable name lead to the epoch that serves now, or nowhere:
+// another pod may have had it.
 func (sh *shell) linkAdmin(epoch int) error {
+	link := AdminLink(sh.cfg.StateDir)
 	if !sh.cfg.AdminPerEpoch {
+		if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 		return nil
 	}
-	link := AdminLink(sh.cfg.StateDir)
 	next := link + ".next"
 	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -19,7 +19,8 @@ import (
 // and don't change after.
 type child struct {
 	epoch, parent int
-	input         *input
+	foreign       bool   // another supervisor's: it has an admin, and a socket that can be asked
+	input         *input // nil of a foreign one
 	admin         *envoy.Admin
 	tail          *tail
 	ctx           context.Context // ends when it is taken back or has ended
@@ -33,6 +34,7 @@ type child struct {
 	proc     *process.Process
 	relay    *envoy.Relay
 	asParent *envoy.Parent    // what it answers its own children
+	ofParent *envoy.Parent    // what another supervisor's parent answers it
 	seated   bool             // its seat's directory is its own
 	want     *envoy.Resources // what its parent had, nil: nothing to compare
 
@@ -83,11 +85,16 @@ func (sh *shell) start(c, parent *child, doubt, first time.Time) *Refusal {
 	c.want = sh.askParent(c, parent)
 	seat, err := coordination.TakeSeat(c.ctx, shmDir, sh.cfg.BaseID, c.epoch%envoy.Seats)
 	if err != nil {
-		return &Refusal{Step: "take the seat", Text: err.Error(), Code: ExitTaken}
+		return &Refusal{Step: "take the seat", Text: err.Error(), Code: ExitTaken, Again: errors.Is(err, coordination.ErrSeatHeld)}
 	}
 	defer seat.Release() // Envoy inherits it: held while that Envoy lives
+	if parent == nil {
+		if err := sh.alone(); err != nil {
+			return &Refusal{Step: "take the seat", Text: err.Error(), Code: ExitTaken, Again: true}
+		}
+	}
 	if err := sh.standBetween(c, parent, first); err != nil {
-		return &Refusal{Step: "prepare the seat", Text: err.Error(), Code: ExitUnexpected}
+		return &Refusal{Step: "prepare the seat", Text: err.Error(), Code: ExitUnexpected, Again: errors.Is(err, errPeerGone)}
 	}
 	if err := sh.fork(c, seat); err != nil {
 		return &Refusal{Step: "start Envoy", Text: err.Error(), Code: ExitBinary}
@@ -110,6 +117,13 @@ func (sh *shell) standBetween(c, parent *child, first time.Time) (err error) {
 	if err := sh.dirs.LinkAnswers(c.epoch); err != nil || parent == nil {
 		return err
 	}
+	from := parent.asParent
+	if parent.foreign {
+		if err := sh.follow(c, parent); err != nil {
+			return err
+		}
+		from = c.ofParent
+	}
 	if err := sh.dirs.LinkUDP(c.parent, c.epoch); err != nil {
 		return err
 	}
@@ -119,7 +133,7 @@ func (sh *shell) standBetween(c, parent *child, first time.Time) (err error) {
 	c.relay, err = envoy.StartRelay(envoy.RelayOptions{
 		Listen:        sh.dirs.Socket(c.epoch, "parent", c.parent),
 		Child:         sh.dirs.Socket(c.epoch, "child", c.epoch),
-		Parent:        parent.asParent,
+		Parent:        from,
 		FirstStart:    first,
 		PassTerminate: c.input.mode == ModeUDP,
 		AnswerAdmin:   sh.cfg.AdminPerEpoch,
@@ -164,7 +178,7 @@ func (sh *shell) launchArgs(c *child) []string {
 		timer += sh.cfg.HandoffDeadline + envoySlack
 	}
 	return envoy.Launch{
-		BaseID: sh.cfg.BaseID, Epoch: c.epoch, ConfigPath: c.input.snapshot, ConfigYAML: sh.overlay(c.epoch),
+		BaseID: sh.cfg.BaseID, Epoch: c.epoch, ConfigPath: c.input.snapshot.path(), ConfigYAML: sh.overlay(c.epoch),
 		SocketPath: sh.dirs.SocketPath(c.epoch), Concurrency: sh.concurrency,
 		DrainTime: sh.cfg.DrainTime, ParentShutdownTime: timer, Extra: sh.extra,
 	}.Args()
@@ -190,13 +204,36 @@ func (sh *shell) reap(c *child) {
 		code = SignalCode(status.Signal)
 	}
 	c.tail.settle()
-	sh.tell(c, Exited{Epoch: c.epoch, Status: status.String(), Code: code, Log: c.tail.lines()})
+	e := Exited{Epoch: c.epoch, Status: status.String(), Code: code, Log: c.tail.lines()}
+	_ = sh.ask(context.WithoutCancel(sh.ctx), func(sh *shell) {
+		if sh.children[c.epoch] == c {
+			e.Rival = sh.followed(c.epoch)
+			sh.step(e)
+		}
+	})
 }
 
 // gone lets relays answer for a dead parent.
 func (sh *shell) gone(epoch int) {
-	if c := sh.children[epoch]; c != nil && c.isLaunched() && c.asParent != nil {
+	c := sh.children[epoch]
+	switch {
+	case c == nil:
+	case c.foreign:
+		for _, n := range sh.children {
+			if n.parent == epoch && n.isLaunched() && n.ofParent != nil {
+				n.ofParent.Gone()
+			}
+		}
+	case c.isLaunched() && c.asParent != nil:
 		c.asParent.Gone()
+	}
+}
+
+// outlived tells a relay that has just been set up of a foreign parent that has
+// ended meanwhile.
+func (sh *shell) outlived(epoch int) {
+	if c := sh.children[epoch]; c != nil && c.ofParent != nil && sh.children[c.parent] == nil {
+		c.ofParent.Gone()
 	}
 }
 
@@ -219,6 +256,9 @@ func (sh *shell) release(epoch int) {
 	c.stop()
 	<-c.launched
 	c.admin.Close()
+	if c.foreign {
+		return
+	}
 	sh.tearDown(c)
 	sh.discard(c.input.id)
 }
@@ -227,15 +267,28 @@ func (sh *shell) release(epoch int) {
 // path its name stays, and is ours from now on: that parent may yet answer.
 func (sh *shell) tearDown(c *child) {
 	var errs []error
+	if c.seated {
+		seat := sh.seatBack(c.epoch)
+		c.seated = seat != nil // else somebody else's newcomer sits there by now
+		if seat != nil {
+			defer seat.Release()
+		}
+	}
 	if parent := sh.children[c.parent]; parent != nil && c.seated {
-		errs = append(errs, sh.dirs.Unlink(c.parent, c.epoch))
+		err := sh.dirs.Unlink(c.parent, c.epoch)
+		if parent.foreign && errors.Is(err, os.ErrNotExist) {
+			err = nil // it is dead, and its own supervisor has tidied up
+		}
+		errs = append(errs, err)
 		if c.relay == nil && !c.committed && c.proc != nil {
 			parent.doubt = time.Now().Add(sendRetry)
 		}
 	}
 	if c.relay != nil {
 		c.relay.Close()
-		c.relay = nil
+	}
+	if c.ofParent != nil {
+		c.ofParent.Close()
 	}
 	if c.asParent != nil {
 		c.asParent.Close()

@@ -66,6 +66,10 @@ type Config struct {
 	// admin and its hot-restart socket before it is ended. 0 means the default.
 	AdminUnresponsiveDeadline time.Duration
 
+	// SuccessorWait is how long a supervisor that is asked to stop goes on serving
+	// when no other pod's epoch is there to take over (rule 9). 0: not at all.
+	SuccessorWait time.Duration
+
 	// Concurrency is the number of Envoy's workers, pinned for all epochs (fact 9).
 	// 0: from the CPU affinity and the cgroup's limit, rounded up.
 	Concurrency int

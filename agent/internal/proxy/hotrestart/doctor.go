@@ -27,7 +27,7 @@ func (sh *shell) facts() (doctor.Facts, int) {
 		Grace: sh.cfg.GracePeriod, Drain: sh.cfg.DrainTime, Limit: sh.cfg.ParentShutdownTime,
 		ConcurrencyPinned: sh.pinned, Workers: sh.concurrency,
 	}
-	g := sh.state.serving()
+	g := sh.state.ours()
 	if g == nil || sh.children[g.Epoch] == nil {
 		return f, 0
 	}

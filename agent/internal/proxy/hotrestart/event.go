@@ -20,6 +20,20 @@ type (
 		ID     int
 		Input  Input
 		Failed *Refusal // nil when the input is good
+		Peer   *Peer    // another supervisor's epoch to take over from; nil: there is none, or it wasn't looked for
+	}
+	// Awaits: a read waits for what another supervisor does.
+	Awaits struct {
+		ID   int
+		What string // a phrase; "": it goes on
+	}
+	// Sighted is a look at the seat after our newest committed epoch's.
+	Sighted struct {
+		Epoch     int  // whose seat it would be
+		Lives     bool // another supervisor's Envoy is there
+		Relay     bool // and its supervisor answers in our epoch's place when that ends
+		Drained   bool // our own epoch has closed its listening sockets
+		AdminLost bool // our own epoch's admin answers no more; only when nobody lives there
 	}
 	// Launched: the fork has happened, or could not.
 	Launched struct {
@@ -43,6 +57,7 @@ type (
 		Status string
 		Code   int // the supervisor's own exit code if this ends it
 		Log    []string
+		Rival  bool // another supervisor's successor of this epoch lives
 	}
 	// Removed: a newcomer has been taken back; nothing of it is left.
 	Removed struct {
@@ -81,4 +96,13 @@ type Refusal struct {
 	Text string // one sentence
 	Code int    // the exit code if this is the first start
 	Log  []string
+	// Again: another supervisor was faster, or has gone; who lives must be looked
+	// at anew.
+	Again bool
+}
+
+// Peer is an epoch of another supervisor.
+type Peer struct {
+	Epoch int
+	Pod   string // whose it is, as far as it is known
 }

@@ -13,7 +13,7 @@ import (
 func (t *turn) silenced(e Silenced) {
 	g := t.gen(e.Epoch)
 	switch {
-	case g == nil:
+	case g == nil || g.Foreign:
 	case e.Ends:
 		g.SilentFrom, g.Told = time.Time{}, false
 	case g.SilentFrom.IsZero():
@@ -28,7 +28,7 @@ func (t *turn) guard() {
 	if t.Stage != Running || g == nil || g.Asking || g.SilentFrom.IsZero() || t.at.Before(g.SilentFrom.Add(t.Limits.Silent)) {
 		return
 	}
-	if t.newcomer() != nil { // it has the admin, and it is whom that socket answers
+	if t.newcomer() != nil || t.Rival != nil { // it has the admin, and it is whom that socket answers
 		g.SilentFrom = t.at
 		return
 	}
@@ -44,7 +44,7 @@ func (t *turn) asked(e Asked) {
 		return
 	}
 	g.Asking = false
-	if g.SilentFrom.IsZero() || g.Phase != Serving || t.Stage != Running {
+	if g.SilentFrom.IsZero() || g.Phase != Serving || t.Stage != Running || t.Rival != nil {
 		return
 	}
 	silent := t.at.Sub(g.SilentFrom).Round(time.Millisecond).String()

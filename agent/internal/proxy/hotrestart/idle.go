@@ -20,6 +20,7 @@ var errUntold = errors.New("its connections can't be counted")
 
 // count watches a draining epoch until it has ended → Counted.
 func (sh *shell) count(c *child) {
+	sh.markVictim(c, true) // and not who serves, when memory runs out
 	sh.background(func() {
 		b := backoff{10 * time.Millisecond, 500 * time.Millisecond}
 		k := counter{child: c}

@@ -22,7 +22,9 @@ type input struct {
 	id       int
 	boot     envoy.Bootstrap
 	hash     string // of the bootstrap's bytes
-	snapshot string // the file with just these bytes
+	snapshot *snapshot
+	peer     *peer // whom it was prepared to take over from, nil: nobody of another supervisor
+	workers  int
 	binary   *envoy.Binary
 	mode     Mode
 }
@@ -38,12 +40,13 @@ type reading struct {
 	serving *input        // nil at the start
 	known   *envoy.Resources
 	pid     int // of the serving epoch
+	workers int
 }
 
 // read checks the newest input in the background → Prepared.
 func (sh *shell) read(a Read) {
-	r := reading{Read: a, binary: sh.binary}
-	if s := sh.state.serving(); s != nil {
+	r := reading{Read: a, binary: sh.binary, workers: sh.concurrency}
+	if s := sh.state.ours(); s != nil {
 		r.pid = s.Pid
 		r.serving, r.known = sh.children[s.Epoch].input, sh.children[s.Epoch].known.Load()
 	}
@@ -56,17 +59,21 @@ func (sh *shell) read(a Read) {
 		p := Prepared{ID: a.ID, Failed: failed}
 		if failed == nil {
 			p.Input = Input{ID: a.ID, Config: in.hash, Binary: in.binary.Hash, Mode: in.mode}
+			if in.peer != nil {
+				p.Peer = &Peer{Epoch: in.peer.epoch, Pod: in.peer.pod}
+			}
 		}
 		// The owner must know the input before the core may launch it.
 		err := sh.ask(context.WithoutCancel(ctx), func(sh *shell) {
 			if failed == nil {
 				sh.inputs[a.ID], sh.binary = in, in.binary
+				sh.concurrency = in.workers
 				sh.watch(in)
 			}
 			sh.step(p)
 		})
 		if err != nil && failed == nil { // stopped meanwhile: nobody else knows of it
-			_ = os.Remove(in.snapshot)
+			in.snapshot.remove()
 		}
 	})
 }
@@ -80,18 +87,25 @@ func (sh *shell) discard(id int) {
 	if in := sh.inputs[id]; in != nil {
 		delete(sh.inputs, id)
 		// The binary's descriptor closes with its last user.
-		_ = os.Remove(in.snapshot)
+		in.snapshot.remove()
 	}
 }
 
 // prepare reads, checks, snapshots and validates. Nothing that serves is
 // touched by it.
 func (sh *shell) prepare(ctx context.Context, r reading) (*input, *Refusal) {
+	var p *peer
+	if r.Survey { // first: the newest input counts when it is our turn
+		var refusal *Refusal
+		if p, refusal = sh.survey(ctx, r.ID); refusal != nil {
+			return nil, refusal
+		}
+	}
 	data, err := readBootstrap(sh.cfg.ConfigPath)
 	if err != nil {
 		return nil, &Refusal{Step: "read the bootstrap", Text: err.Error(), Code: ExitBootstrap}
 	}
-	in := &input{id: r.ID, hash: digest(data)}
+	in := &input{id: r.ID, hash: digest(data), peer: p, workers: r.workers}
 	if in.binary, err = sh.openBinary(ctx, r.binary); err != nil {
 		return nil, &Refusal{Step: "open the Envoy binary", Text: err.Error(), Code: ExitBinary}
 	}
@@ -103,21 +117,28 @@ func (sh *shell) prepare(ctx context.Context, r reading) (*input, *Refusal) {
 	if err != nil {
 		return nil, &Refusal{Step: "check the bootstrap", Text: sh.cfg.ConfigPath + ": " + err.Error(), Code: ExitBootstrap}
 	}
+	if p != nil {
+		sh.meet(ctx, p, in)
+		var refusal *Refusal
+		if in.workers, refusal = sh.checkPeer(p, in, r.workers); refusal != nil {
+			return nil, refusal
+		}
+		r.known = p.known
+	}
 	if refusal := sh.checkHandoff(in, r); refusal != nil {
 		return nil, refusal
 	}
-	if refusal := checkFiles(in, r.known, sh.concurrency); refusal != nil {
+	if refusal := checkFiles(in, r.known, in.workers); refusal != nil {
 		return nil, refusal
 	}
 	if text := headroom("/", r.pid); r.serving != nil && text != "" {
 		sh.log.Warn("memory", "warning", text)
 	}
-	in.snapshot = sh.snapshotPath(r.ID)
-	if err := os.WriteFile(in.snapshot, data, 0o600); err != nil {
+	if in.snapshot, err = takeSnapshot(sh.cfg.StateDir, sh.cfg.ConfigPath, data); err != nil {
 		return nil, &Refusal{Step: "snapshot the bootstrap", Text: err.Error(), Code: ExitUnexpected}
 	}
 	if refusal := sh.validate(ctx, in, r); refusal != nil {
-		_ = os.Remove(in.snapshot)
+		in.snapshot.remove()
 		return nil, refusal
 	}
 	return in, nil
@@ -220,10 +241,10 @@ func (sh *shell) checkHandoff(in *input, r reading) *Refusal {
 	switch {
 	case sh.cfg.NoRelay || b.HotRestartVersion != envoy.KnownHotRestartVersion:
 		in.mode = ModePlain
-	case hasUDP(in.boot.Listeners, nil) || r.serving != nil && hasUDP(r.serving.boot.Listeners, r.known):
+	case hasUDP(in.boot.Listeners, r.known) || r.serving != nil && hasUDP(r.serving.boot.Listeners, nil):
 		in.mode = ModeUDP
 	}
-	if in.mode == ModePlain && r.serving != nil && in.boot.Dynamic && !in.boot.WaitsForFirstFetch {
+	if in.mode == ModePlain && (r.serving != nil || in.peer != nil) && in.boot.Dynamic && !in.boot.WaitsForFirstFetch {
 		return &Refusal{Step: "check the bootstrap", Code: ExitBootstrap, Text: "in plain mode a newcomer commits itself when it is LIVE, " +
 			"and with a silent control plane it is LIVE with nothing: say initial_fetch_timeout: 0s in each LDS and CDS source (and ADS)"}
 	}
@@ -239,6 +260,11 @@ func hasUDP(static []envoy.Listener, known *envoy.Resources) bool {
 	if known != nil {
 		for _, l := range known.DynamicListeners {
 			if l.Listener.UDP || l.Listener.QUIC {
+				return true
+			}
+		}
+		for _, l := range known.Active { // all that is known of another pod's static ones
+			if l.UDP {
 				return true
 			}
 		}
@@ -268,13 +294,13 @@ func (sh *shell) validate(ctx context.Context, in *input, r reading) *Refusal {
 	}
 	ctx, cancel := context.WithTimeout(ctx, validateTime)
 	defer cancel()
-	err := in.binary.Validate(ctx, in.snapshot, sh.validateArgs())
+	err := in.binary.Validate(ctx, in.snapshot.path(), sh.validateArgs())
 	var refused *envoy.ValidationError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &refused):
-		text := strings.ReplaceAll(refused.Error(), in.snapshot, sh.cfg.ConfigPath)
+		text := strings.ReplaceAll(refused.Error(), in.snapshot.path(), sh.cfg.ConfigPath)
 		return &Refusal{Step: "validate", Text: text, Code: ExitBootstrap, Log: strings.Split(text, "\n")}
 	case r.First: // a validator that can't run must not stop a first start (rule 3)
 		sh.log.Warn("the validator could not run; starting without", "error", err)

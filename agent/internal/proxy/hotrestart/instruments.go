@@ -37,7 +37,7 @@ var (
 // takeBack, as docs/troubleshooting.md explains them.
 var (
 	refusalSteps = []string{
-		"read the bootstrap", "open the Envoy binary", "check the bootstrap", "compare hot-restart versions",
+		"look who lives", "compare concurrency", "read the bootstrap", "open the Envoy binary", "check the bootstrap", "compare hot-restart versions",
 		"check the limit of open files", "snapshot the bootstrap", "validate",
 	}
 	takeBackSteps = []string{"take the seat", "prepare the seat", "start Envoy", "start", "handoff deadline", "superseded"}

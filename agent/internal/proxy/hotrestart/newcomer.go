@@ -19,7 +19,9 @@ func (t *turn) launched(e Launched) {
 		return
 	}
 	if e.Failed != nil {
-		if g.uncommitted() {
+		if g.uncommitted() && e.Failed.Again && t.mayLookAgain(g) {
+			t.lookAgain(g, *e.Failed)
+		} else if g.uncommitted() {
 			t.takeBackFor(g, e.Failed.Step, e.Failed.Text, e.Failed.Code)
 		}
 		return
@@ -91,6 +93,7 @@ func (t *turn) commit(g *Generation) {
 	g.Phase, g.CommittedAt, g.Deadline = Serving, t.at, time.Time{}
 	t.Served, t.Code, t.Reason = true, 0, ""
 	t.Lost, t.Heal = nil, nil
+	t.Rival, t.Orphaned = nil, false
 	from := -1
 	if g.Input.Mode != ModePlain {
 		t.act(Commit{g.Epoch})
@@ -100,9 +103,9 @@ func (t *turn) commit(g *Generation) {
 		t.drain(old, g.Input.Mode)
 	}
 	if t.Out {
-		t.act(PublishUnready{g.Epoch}, Health{g.Epoch, true}, Guard{g.Epoch})
+		t.act(PublishUnready{g.Epoch}, Health{g.Epoch, true}, Guard{g.Epoch}, Lookout{g.Epoch})
 	} else {
-		t.act(Publish{g.Epoch}, Guard{g.Epoch})
+		t.act(Publish{g.Epoch}, Guard{g.Epoch}, Lookout{g.Epoch})
 	}
 	h := g.handoff(from, control.Committed)
 	h.Forced = g.Missing
@@ -114,6 +117,9 @@ func (t *turn) commit(g *Generation) {
 // drain begins an old epoch's release.
 func (t *turn) drain(g *Generation, successor Mode) {
 	g.Phase, g.DrainingFrom, g.Zeros = Draining, t.at, 0
+	if g.Foreign { // its own supervisor counts it, and ends it (rule 11)
+		return
+	}
 	if successor == ModeRelay {
 		g.Deadline, g.Limit = t.at.Add(t.Limits.Parent), true
 	} else { // no deadline of ours (rule 6)
@@ -140,8 +146,6 @@ func (t *turn) removed(e Removed) {
 	if g == nil {
 		return
 	}
-	want, superseded := g.Want, g.Superseded
-	t.conclude(t.undone(g))
 	if g.Pid != 0 && !g.Reaped {
 		t.act(Measure{"child_exits", 1, "taken_back"})
 	}
@@ -149,6 +153,13 @@ func (t *turn) removed(e Removed) {
 		t.Repairs++
 		t.act(Measure{"segment_repairs", 1, ""})
 	}
+	want, superseded := g.Want, g.Superseded
+	if g.Again && t.Stage == Running {
+		t.drop(e.Epoch)
+		t.beaten(e.Epoch, want)
+		return
+	}
+	t.conclude(t.undone(g))
 	t.drop(e.Epoch)
 	r := Result{Outcome: control.Failed, Epoch: e.Epoch, Log: e.Log}
 	if f := t.LastFailure; f != nil && f.Epoch == e.Epoch {
@@ -162,10 +173,13 @@ func (t *turn) removed(e Removed) {
 	} else {
 		t.reply(&want, r)
 	}
-	if t.serving() != nil {
+	if !superseded || t.Ready == nil {
+		t.giveUpPeer()
+	}
+	if s := t.serving(); s != nil {
 		t.Code, t.Reason = 0, "" // nothing was lost
-		t.log(slog.LevelInfo, "the serving epoch goes on", "epoch", t.serving().Epoch)
-		if t.Stage == Running && (e.TookAdmin || t.Heal != nil) {
+		t.log(slog.LevelInfo, "the serving epoch goes on", "epoch", s.Epoch)
+		if t.Stage == Running && !s.Foreign && (e.TookAdmin || t.Heal != nil) {
 			t.adminLost()
 		}
 		return

@@ -42,6 +42,10 @@ func next(s State, ev Event) (State, []Action) {
 		t.outOfService(e.Yes)
 	case Reopen:
 		t.reopen()
+	case Awaits:
+		t.awaits(e)
+	case Sighted:
+		t.sighted(e)
 	case Tick:
 	}
 	t.expire()
@@ -76,6 +80,7 @@ func (t *turn) reply(w *Want, r Result) {
 func (t *turn) advance() {
 	switch t.Stage {
 	case Running:
+		t.takeNode()
 		t.heal()
 		t.read()
 		t.launch()
@@ -92,7 +97,7 @@ func (t *turn) advance() {
 // endWithoutHope ends the supervisor when nothing serves and nothing is on its
 // way to.
 func (t *turn) endWithoutHope() {
-	if t.serving() != nil || t.newcomer() != nil || t.Ready != nil || t.Reading != nil || t.Wanted != nil {
+	if t.serving() != nil || t.newcomer() != nil || t.Ready != nil || t.Reading != nil || t.Wanted != nil || t.Rival != nil {
 		return
 	}
 	if t.Code == 0 {

@@ -22,6 +22,12 @@ func (t *turn) triggered(e Triggered) {
 		return
 	}
 	t.act(Measure{"restart_triggers", 1, e.By.String()})
+	if t.Leaving != nil || t.succeeded() {
+		t.reply(&w, Result{Outcome: control.Stopping, Error: t.whyNot()})
+		if t.Leaving != nil {
+			return
+		}
+	}
 	if t.Wanted == nil {
 		t.Wanted = &Want{}
 	}
@@ -32,16 +38,19 @@ func (t *turn) triggered(e Triggered) {
 // wish waits, so that bursts collapse; a newcomer that takes long, and force,
 // don't make it wait.
 func (t *turn) read() {
-	if t.Wanted == nil || t.Reading != nil {
+	if t.Wanted == nil || t.Reading != nil || t.Rival != nil || t.Leaving != nil {
 		return
+	}
+	if t.heir() == nil && t.newcomer() == nil && t.own() > 0 {
+		return // what is left of us must not be taken for another supervisor's
 	}
 	if n := t.newcomer(); n != nil && n.uncommitted() && !t.Wanted.Force && !t.old(n) {
 		return
 	}
 	t.NextID++
-	t.Reading = &Reading{ID: t.NextID, Want: *t.Wanted, At: t.at}
+	t.Reading = &Reading{ID: t.NextID, Want: *t.Wanted, At: t.at, Survey: t.heir() == nil && t.newcomer() == nil}
 	t.Wanted = nil
-	t.act(Read{ID: t.NextID, Want: t.Reading.Want, First: !t.Served})
+	t.act(Read{ID: t.NextID, Want: t.Reading.Want, First: t.ours() == nil, Survey: t.Reading.Survey})
 }
 
 func (t *turn) old(g *Generation) bool {
@@ -56,8 +65,11 @@ func (t *turn) prepared(e Prepared) {
 		}
 		return
 	}
-	want, times := t.Reading.Want, Prep{ReadAt: t.Reading.At, ReadyAt: t.at}
+	want, times, surveyed := t.Reading.Want, Prep{ReadAt: t.Reading.At, ReadyAt: t.at}, t.Reading.Survey
 	t.Reading = nil
+	if surveyed = surveyed && t.own() == 0 && t.Rival == nil; surveyed {
+		t.adopt(e)
+	}
 	switch {
 	case e.Failed != nil:
 		t.refuse(want, times, *e.Failed)
@@ -70,7 +82,7 @@ func (t *turn) prepared(e Prepared) {
 			want = older
 			t.act(Discard{t.Ready.Input})
 		}
-		t.Ready = &Ready{Want: want, Input: e.Input, Prep: times}
+		t.Ready = &Ready{Want: want, Input: e.Input, Surveyed: surveyed, Prep: times}
 	}
 }
 
@@ -84,7 +96,8 @@ func (t *turn) refuse(w Want, times Prep, r Refusal) {
 		Since: w.Since, Prep: times, FailedAt: t.at,
 	})
 	t.reply(&w, Result{Outcome: control.Refused, Epoch: epoch, Error: r.Step + ": " + r.Text, Log: r.Log})
-	if !t.Served && len(t.Gens) == 0 && t.Code == 0 {
+	t.giveUpPeer()
+	if t.heir() == nil && len(t.Gens) == 0 && t.Code == 0 {
 		t.Code, t.Reason = cmp.Or(r.Code, ExitUnexpected), r.Step+": "+r.Text
 		if t.Wanted == nil {
 			return // the end, whose reason is told by whoever ran us
@@ -125,7 +138,7 @@ func (t *turn) nextEpoch() int {
 
 // launch forks the ready input, as soon as a generation is free for it.
 func (t *turn) launch() {
-	if t.Ready == nil {
+	if t.Ready == nil || t.Rival != nil || t.Leaving != nil {
 		return
 	}
 	if n := t.newcomer(); n != nil {
@@ -133,6 +146,11 @@ func (t *turn) launch() {
 			n.Superseded = true
 			t.takeBack(n, "superseded", "a newer input is ready")
 		}
+		return
+	}
+	if t.heir() == nil && !t.Ready.Surveyed { // whoever it was prepared to follow is dead
+		t.putBack()
+		t.read()
 		return
 	}
 	if s := t.serving(); s != nil && s.Asking {

@@ -83,6 +83,9 @@ func (t *turn) adminLost() {
 	if t.Heal != nil {
 		tries = t.Heal.Tries + 1
 	}
+	if t.Rival != nil {
+		return // told again when that one has gone
+	}
 	pause := min(firstHeal<<min(tries, 10), mostHeal)
 	t.Heal = &Heal{At: t.at.Add(pause), Tries: tries}
 	t.log(slog.LevelWarn, "the serving epoch has lost its admin to the newcomer; a handoff with the last good input will give it back", "in", pause.String())

@@ -12,7 +12,7 @@ import (
 // counted ends a draining epoch that is idle: no connection, twice in a row.
 func (t *turn) counted(e Counted) {
 	g := t.gen(e.Epoch)
-	if g == nil {
+	if g == nil || g.Foreign {
 		return
 	}
 	g.Connections = e.Connections
@@ -21,7 +21,7 @@ func (t *turn) counted(e Counted) {
 	} else {
 		g.Zeros = 0
 	}
-	if t.Stage == Running && t.serving() != nil && g.Phase == Draining && g.Limit && g.Zeros >= 2 {
+	if t.mayEnd(g) && g.Limit && g.Zeros >= 2 {
 		t.end(g, "idle")
 	}
 }
@@ -60,6 +60,7 @@ func (t *turn) expire() {
 			}
 		}
 	}
+	t.leave()
 	if t.Stage == Stopping && !t.StopBy.IsZero() && !t.at.Before(t.StopBy) {
 		t.log(slog.LevelWarn, "stop: the wait for connections is over; what is left is cut")
 		t.close()
@@ -82,6 +83,13 @@ func (t *turn) exited(e Exited) {
 	g := t.gen(e.Epoch)
 	if g == nil {
 		return
+	}
+	if g.Foreign {
+		t.peerEnded(g, e)
+		return
+	}
+	if e.Rival && g.Phase == Serving && t.newcomer() == nil && t.Stage < Closing {
+		t.endedUnderRival(g)
 	}
 	switch g.Phase {
 	case Starting, Live:
@@ -135,6 +143,9 @@ func (t *turn) crashed(g *Generation, e Exited) {
 	t.log(slog.LevelError, "the serving epoch ended by itself", "epoch", g.Epoch, "status", e.Status, "log", e.Log)
 	t.lose(g)
 	t.gone(e.Epoch)
+	if t.Leaving != nil { // nobody has come to take over
+		t.stopNow(t.Leaving.By)
+	}
 	if t.Stage != Running {
 		return
 	}

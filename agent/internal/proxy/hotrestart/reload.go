@@ -14,7 +14,7 @@ func (s *Supervisor) Reload(ctx context.Context, req control.ReloadRequest) (con
 	result := make(chan Result, 1)
 	waiter, serving := 0, -1
 	err := s.ask(ctx, func(sh *shell) {
-		if g := sh.state.serving(); g != nil {
+		if g := sh.state.ours(); g != nil {
 			serving = g.Epoch
 		}
 		if req.Wait {

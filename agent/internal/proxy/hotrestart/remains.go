@@ -26,7 +26,7 @@ func (sh *shell) outwait(c, parent *child, until time.Time) bool {
 	b := backoff{50 * time.Millisecond, 100 * time.Millisecond}
 	told := false
 	for {
-		if stopped(parent.proc.Pid()) {
+		if !parent.foreign && stopped(parent.proc.Pid()) {
 			if !told {
 				told = true
 				sh.tell(c, Unverified{c.epoch, []string{unread}})

@@ -21,7 +21,7 @@ func (t *turn) outOfService(yes bool) {
 		return
 	}
 	t.Out = yes
-	g := t.serving()
+	g := t.ours()
 	if yes {
 		t.log(slog.LevelInfo, "out of service, as asked: not ready until undrain", "epoch", t.servingEpoch())
 	} else {

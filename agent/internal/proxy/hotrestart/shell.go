@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
@@ -39,6 +38,7 @@ type shell struct {
 	reader   context.CancelFunc
 	watching bool
 	unguard  context.CancelFunc
+	unlook   context.CancelFunc
 	waiters  map[int]chan Result
 	nextWait int
 	started  time.Time // of the first epoch
@@ -47,8 +47,6 @@ type shell struct {
 
 // shmDir is where Envoy's shared segment and the seats beside it live.
 const shmDir = "/dev/shm"
-
-const snapshotName = "bootstrap."
 
 // envoySlack is added to Envoy's own timer so that it never fires before ours.
 const envoySlack = 10 * time.Second
@@ -68,11 +66,13 @@ func newShell(s *Supervisor) (*shell, error) {
 		waiters:    map[int]chan Result{},
 		reader:     func() {},
 		unguard:    func() {},
+		unlook:     func() {},
 		trace:      newTracer(s.cfg.Tracer),
 	}
 	sh.state.Limits = Limits{
 		Handoff: s.cfg.HandoffDeadline, GiveWay: 10 * time.Second,
 		Drain: s.cfg.DrainTime, Parent: s.cfg.ParentShutdownTime, Kill: 5 * time.Second, Silent: s.cfg.AdminUnresponsiveDeadline,
+		Successor: s.cfg.SuccessorWait,
 	}
 	if sh.concurrency, err = pinConcurrency(s.cfg.Concurrency, extra.Concurrency); err != nil {
 		return nil, &ExitError{Code: ExitUsage, Err: err}
@@ -85,10 +85,6 @@ func newShell(s *Supervisor) (*shell, error) {
 		return nil, &ExitError{Code: ExitUsage, Err: err}
 	}
 	if err := coordination.EnsureStateDir(s.cfg.StateDir); err != nil {
-		return nil, &ExitError{Code: ExitTaken, Err: err}
-	}
-	if err := sh.nobodyAlive(); err != nil {
-		sh.metrics.record(Measure{"predecessor_detected", 1, ""})
 		return nil, &ExitError{Code: ExitTaken, Err: err}
 	}
 	if err := checkShm(shmDir, s.cfg.BaseID); err != nil {
@@ -109,7 +105,7 @@ func (sh *shell) apply(ev Event) {
 	for _, a := range actions {
 		sh.perform(a)
 	}
-	sh.metrics.lives(len(sh.state.Gens), sh.state.servingEpoch())
+	sh.metrics.lives(sh.state.own(), sh.state.servingEpoch())
 	sh.notify()
 }
 
@@ -122,6 +118,8 @@ func (sh *shell) observe(is any) {
 		sh.gone(e.Epoch)
 	case Removed:
 		sh.release(e.Epoch)
+	case Launched:
+		sh.outlived(e.Epoch)
 	}
 }
 
@@ -141,6 +139,10 @@ func (sh *shell) perform(a Action) {
 		sh.publish(a.Epoch, true)
 	case PublishUnready:
 		sh.publish(a.Epoch, false)
+	case Adopt:
+		sh.adopt(a)
+	case Lookout:
+		sh.lookout(a.Epoch)
 	case Guard:
 		sh.guard(sh.children[a.Epoch])
 	case Ask:
@@ -195,6 +197,7 @@ func (sh *shell) publish(epoch int, ready bool) {
 	}
 	err := coordination.WriteHeartbeat(sh.cfg.StateDir, coordination.Heartbeat{
 		Epoch: epoch, Generation: epoch + 1, Concurrency: sh.concurrency, Pod: os.Getenv("POD_NAME"),
+		Admin: sh.children[epoch].admin.Address().String(),
 	})
 	if err != nil { // a hint for people; nobody decides by it in place
 		sh.log.Warn("heartbeat", "error", err)
@@ -224,7 +227,8 @@ func (sh *shell) reply(a Reply) {
 	}
 }
 
-// tidy leaves nothing behind: every child is dead by now.
+// tidy leaves nothing behind: every child is dead by now. What belongs to
+// another supervisor's is left alone.
 func (sh *shell) tidy() {
 	sh.reader()
 	for epoch := range sh.children {
@@ -233,10 +237,23 @@ func (sh *shell) tidy() {
 	sh.withdraw()
 	sh.work.Wait()
 	sh.sweep()
-	for seat := range envoy.Seats {
-		if err := sh.dirs.Clear(seat); err != nil {
+	taken := 0
+	for n := range envoy.Seats {
+		seat := sh.seatBack(n)
+		if seat == nil {
+			continue
+		}
+		defer seat.Release()
+		if sh.answers(n) { // a stranger's, without a seat
+			continue
+		}
+		taken++
+		if err := sh.dirs.Clear(n); err != nil {
 			sh.log.Warn("cleaning up", "error", err)
 		}
+	}
+	if taken < envoy.Seats {
+		return
 	}
 	coordination.RemoveHeartbeat(sh.cfg.StateDir)
 	if sh.cfg.AdminPerEpoch {
@@ -245,28 +262,17 @@ func (sh *shell) tidy() {
 	sh.removeSegment()
 }
 
-// sweep removes snapshots: all of them at the end, and at the start what a
-// supervisor that was killed has left.
+// sweep removes snapshots that a supervisor which was killed has left.
 func (sh *shell) sweep() {
-	snapshots, _ := filepath.Glob(filepath.Join(sh.cfg.StateDir, snapshotName+"*"))
-	for _, path := range snapshots {
-		_ = os.Remove(path)
+	if err := sweepSnapshots(sh.cfg.StateDir); err != nil {
+		sh.log.Warn("cleaning up", "error", err)
 	}
 }
 
-// removeSegment takes Envoy's shared segment away when no seat is held: Envoy
-// itself always leaves it.
+// removeSegment takes Envoy's shared segment away, all seats in our hands:
+// Envoy itself always leaves it.
 func (sh *shell) removeSegment() {
-	for seat := range envoy.Seats {
-		if held, err := coordination.SeatHeld(shmDir, sh.cfg.BaseID, seat); held || err != nil {
-			return
-		}
-	}
 	if err := envoy.RemoveSegment(sh.cfg.BaseID); err != nil && !os.IsNotExist(err) {
 		sh.log.Warn("cleaning up", slog.String("segment", envoy.SegmentPath(sh.cfg.BaseID)), slog.Any("error", err))
 	}
-}
-
-func (sh *shell) snapshotPath(id int) string {
-	return filepath.Join(sh.cfg.StateDir, snapshotName+strconv.Itoa(id)+filepath.Ext(sh.cfg.ConfigPath))
 }

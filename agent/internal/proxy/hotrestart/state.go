@@ -3,6 +3,8 @@ package hotrestart
 import (
 	"slices"
 	"time"
+
+	"aether.internal/agent/internal/proxy/envoy"
 )
 
 // Mode is how a newcomer takes over from its parent (docs/concepts.md).
@@ -133,6 +135,8 @@ type Generation struct {
 	Reaped      bool   // a newcomer that ended by itself
 	EndedBy     string // why it was told to end, or ended by itself
 	Respawns    int    // how often this number has been started again
+	Foreign     bool   // another supervisor's: we never signal, drain or count it
+	Again       bool   // removed because another supervisor was faster
 
 	SilentFrom time.Time // since when its admin has not answered; zero: it does
 	Asking     bool      // its hot-restart socket is being asked
@@ -148,15 +152,18 @@ type Prep struct{ ReadAt, ReadyAt time.Time }
 
 // Reading is an input that is being read and validated.
 type Reading struct {
-	ID   int
-	Want Want
-	At   time.Time
+	ID     int
+	Want   Want
+	At     time.Time
+	Survey bool   // it looks who else lives
+	Waits  string // what another supervisor does meanwhile
 }
 
 // Ready is a validated input that waits for its launch.
 type Ready struct {
-	Want  Want
-	Input Input
+	Want     Want
+	Input    Input
+	Surveyed bool // it is known who else lives
 	Prep
 }
 
@@ -177,6 +184,8 @@ type Limits struct {
 	Parent  time.Duration // a draining epoch's limit
 	Kill    time.Duration // from SIGTERM to SIGKILL
 	Silent  time.Duration // a serving epoch that answers nothing for so long is ended
+
+	Successor time.Duration // a stop waits so long for another supervisor to attach
 }
 
 // State is everything the supervisor decides by.
@@ -192,6 +201,10 @@ type State struct {
 
 	Lost *Lost // set while the newest epoch is dead and may be started again
 	Heal *Heal // set while the serving epoch has no admin
+
+	Rival    *Rival   // another supervisor's successor of our newest epoch
+	Leaving  *Leaving // a stop that waits for a successor
+	Orphaned bool     // that successor has gone, and nobody serves yet
 
 	StopBy time.Time // when the wait for connections ends
 	Skip   bool      // a second stop: no waiting
@@ -213,6 +226,7 @@ func (s State) clone() State {
 	s.Gens = slices.Clone(s.Gens)
 	s.Wanted, s.Reading, s.Ready = copied(s.Wanted), copied(s.Reading), copied(s.Ready)
 	s.Lost, s.Heal = copied(s.Lost), copied(s.Heal)
+	s.Rival, s.Leaving = copied(s.Rival), copied(s.Leaving)
 	return s
 }
 
@@ -243,14 +257,43 @@ func (s *State) where(match func(*Generation) bool) *Generation {
 	return nil
 }
 
-// serving is the committed epoch that no other has followed.
+// serving is the committed epoch that no other has followed, whosever it is.
 func (s *State) serving() *Generation {
 	return s.where(func(g *Generation) bool { return g.Phase == Serving })
 }
 
-// servingEpoch is -1 when none serves.
+// ours is the serving epoch if it is our own.
+func (s *State) ours() *Generation {
+	if g := s.serving(); g != nil && !g.Foreign {
+		return g
+	}
+	return nil
+}
+
+// foreign is the epoch of another supervisor that we take over from, or have.
+func (s *State) foreign() *Generation {
+	return s.where(func(g *Generation) bool { return g.Foreign })
+}
+
+// sits tells whether an epoch of ours has the seat of that number.
+func (s *State) sits(epoch int) bool {
+	return s.where(func(g *Generation) bool { return !g.Foreign && g.Epoch%envoy.Seats == epoch%envoy.Seats }) != nil
+}
+
+// own is how many living epochs are ours.
+func (s *State) own() int {
+	n := 0
+	for i := range s.Gens {
+		if !s.Gens[i].Foreign {
+			n++
+		}
+	}
+	return n
+}
+
+// servingEpoch is -1 when none of ours serves.
 func (s *State) servingEpoch() int {
-	if g := s.serving(); g != nil {
+	if g := s.ours(); g != nil {
 		return g.Epoch
 	}
 	return -1

@@ -30,7 +30,7 @@ func (sh *shell) status(now time.Time) control.Status {
 	for i := range sh.state.Gens {
 		g := &sh.state.Gens[i]
 		st.Epochs = append(st.Epochs, sh.epochStatus(g, now))
-		if c := sh.children[g.Epoch]; g.Phase == Serving && c != nil {
+		if c := sh.children[g.Epoch]; g.Phase == Serving && !g.Foreign && c != nil {
 			st.Serving, st.AdminAddress, st.Mode = g.Epoch, c.admin.Address().String(), g.Input.Mode.String()
 		}
 	}
@@ -45,14 +45,14 @@ func (sh *shell) status(now time.Time) control.Status {
 
 func (sh *shell) epochStatus(g *Generation, now time.Time) control.EpochStatus {
 	e := control.EpochStatus{
-		Epoch: g.Epoch, PID: g.Pid, State: g.Phase.String(), StartedAt: g.LaunchedAt,
+		Epoch: g.Epoch, PID: g.Pid, Foreign: g.Foreign, State: g.Phase.String(), StartedAt: g.LaunchedAt,
 		AgeSeconds: now.Sub(g.LaunchedAt).Seconds(), TimeLeftSeconds: control.None, Connections: g.Connections,
 		ConfigHash: g.Input.Config, BinaryHash: g.Input.Binary,
 	}
 	if g.Phase == Draining && g.Limit {
 		e.TimeLeftSeconds = g.Deadline.Sub(now).Seconds()
 	}
-	if c := sh.children[g.Epoch]; c != nil {
+	if c := sh.children[g.Epoch]; c != nil && c.input != nil {
 		e.EnvoyVersion, e.HotRestartVersion = c.input.binary.Version, c.input.binary.HotRestartVersion
 	}
 	return e
@@ -63,7 +63,17 @@ func (s *State) name() string {
 	switch {
 	case s.Stage != Running:
 		return control.Stopping
-	case s.serving() == nil:
+	case s.Leaving != nil:
+		return control.Waiting
+	case s.succeeded():
+		return control.Superseded
+	case s.Rival != nil:
+		return control.Contested
+	case s.Orphaned:
+		return control.Orphaned
+	case s.ours() == nil && s.foreign() != nil:
+		return control.Successor
+	case s.ours() == nil:
 		return control.Starting
 	case s.newcomer() != nil || s.Reading != nil:
 		return control.Preparing
@@ -81,7 +91,7 @@ func (s *State) pending() *control.PendingStatus {
 	case s.Wanted != nil:
 		return waits(*s.Wanted, s.waitsFor())
 	case s.Reading != nil:
-		return waits(s.Reading.Want, "the bootstrap that is being validated")
+		return waits(s.Reading.Want, s.waitsFor())
 	}
 	return nil
 }

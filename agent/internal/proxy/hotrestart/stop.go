@@ -13,11 +13,14 @@ import (
 func (t *turn) stop(e Stop) {
 	switch t.Stage {
 	case Running:
-		t.Stage, t.Code, t.Reason = Stopping, 0, e.By
-		t.act(Withdraw{})
-		t.log(slog.LevelInfo, "stopping", "by", e.By)
-		t.cancel("the supervisor is stopping")
+		if !t.stay(e.By) {
+			t.stopNow(e.By)
+		}
 	case Stopping:
+		if t.succeeded() && !t.Rival.Relay {
+			t.log(slog.LevelWarn, "stop: our epoch is the parent of another pod's and is left to it; without a relay its end would be that one's as well", "epoch", t.Rival.Epoch)
+			return
+		}
 		t.Skip = true
 		t.log(slog.LevelWarn, "stopping without waiting", "by", e.By)
 		if n := t.newcomer(); n != nil {
@@ -26,6 +29,14 @@ func (t *turn) stop(e Stop) {
 		}
 		t.close()
 	}
+}
+
+// stopNow begins the drained stop.
+func (t *turn) stopNow(by string) {
+	t.Stage, t.Code, t.Reason, t.Leaving = Stopping, 0, by, nil
+	t.act(Withdraw{})
+	t.log(slog.LevelInfo, "stopping", "by", by)
+	t.cancel("the supervisor is stopping")
 }
 
 // cancel drops every wish; an uncommitted newcomer is removed first of all.
@@ -69,9 +80,13 @@ func (t *turn) drainAll() {
 	if t.newcomer() != nil {
 		return
 	}
+	t.forgetPeer()
 	if len(t.Gens) == 0 || t.Skip {
 		t.close()
 		return
+	}
+	if t.succeeded() {
+		return // each ends by itself: drained by its successor, counted and limited by us
 	}
 	if !t.StopBy.IsZero() {
 		return
@@ -98,6 +113,7 @@ func (t *turn) close() {
 	if t.Stage < Closing {
 		t.Stage = Closing
 		t.act(Withdraw{})
+		t.forgetPeer()
 		for i := range t.Gens {
 			g := &t.Gens[i]
 			g.Phase, g.Deadline, g.EndedBy = Ending, t.at.Add(t.Limits.Kill), cmp.Or(g.EndedBy, "stop")
@@ -111,7 +127,7 @@ func (t *turn) close() {
 
 func (t *turn) answered(epoch int) {
 	g := t.gen(epoch)
-	if g == nil || g.Answered {
+	if g == nil || g.Answered || g.Foreign {
 		return
 	}
 	g.Answered = true
@@ -129,7 +145,7 @@ func (t *turn) reopen() {
 		g := &t.Gens[i]
 		if g.Answered {
 			t.act(Signal{g.Epoch, syscall.SIGUSR1})
-		} else {
+		} else if !g.Foreign {
 			if !g.Reopen {
 				t.log(slog.LevelInfo, "log reopen waits for the epoch's first answer", "epoch", g.Epoch, "phase", g.Phase.String())
 			}

@@ -26,7 +26,11 @@ func (sh *shell) takeBack(a TakeBack) {
 			c.kill()
 			c.tail.settle()
 		}
-		repaired := sh.repairSegment(c)
+		repaired := false
+		if seat := sh.seatBack(c.epoch); seat != nil { // else somebody else's newcomer is on its way
+			repaired = sh.repairSegment(c)
+			seat.Release()
+		}
 		// Without a relay nobody saw whether it came that far.
 		took := c.tookAdmin.Load() || c.relay == nil && c.parent >= 0 && c.proc != nil
 		sh.tell(c, Removed{Epoch: c.epoch, TookAdmin: took, Repaired: repaired, Log: c.tail.lines()})
@@ -127,6 +131,10 @@ func (sh *shell) repairSegment(c *child) bool {
 	if c.parent < 0 {
 		return false // epoch 0 makes the segment anew
 	}
+	return sh.repair(c.epoch)
+}
+
+func (sh *shell) repair(epoch int) bool {
 	blocked, err := envoy.SegmentBlocked(sh.cfg.BaseID)
 	if err != nil || !blocked {
 		return false
@@ -139,6 +147,6 @@ func (sh *shell) repairSegment(c *child) bool {
 		sh.log.Error("the shared segment still says \"initializing\" and can't be repaired; no further handoff can work until the container is restarted", "error", err)
 		return false
 	}
-	sh.log.Info("the shared segment's flag is cleared; the next try can work", "epoch", c.epoch)
+	sh.log.Info("the shared segment's flag is cleared; the next try can work", "epoch", epoch)
 	return true
 }

@@ -34,11 +34,23 @@ func (b *backoff) wait(ctx context.Context) bool {
 // serving epoch, whose admin will be gone once the newcomer listens (fact 6).
 // An admin lost in an earlier failure leaves what it said last.
 func (sh *shell) askParent(c, parent *child) *envoy.Resources {
-	if parent == nil || !parent.input.asksXDS() {
+	if parent == nil {
+		return nil
+	}
+	asks := c.input
+	if !parent.foreign {
+		asks = parent.input
+	}
+	if !asks.asksXDS() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, 5*time.Second)
 	defer cancel()
+	if parent.foreign { // another one may have its address
+		if _, err := ownAdmin(ctx, parent); err != nil {
+			return parent.known.Load()
+		}
+	}
 	got, err := parent.admin.Resources(ctx, true)
 	if err != nil {
 		sh.log.Warn("the serving epoch's admin is silent; the newcomer is compared with what it said last", "epoch", parent.epoch, "error", err)

@@ -12,7 +12,7 @@ import (
 // waitsOn is the epoch that has to go on, or to end, before the pending wish can;
 // nil when none has.
 func (s *State) waitsOn() *Generation {
-	if s.Stage != Running || s.Ready == nil && (s.Wanted == nil || s.Reading != nil) {
+	if s.Stage != Running || s.Rival != nil || s.Ready == nil && (s.Wanted == nil || s.Reading != nil) {
 		return nil
 	}
 	if n := s.newcomer(); n != nil {
@@ -51,6 +51,10 @@ func (t *turn) tellWait() {
 func (s *State) waitsFor() string {
 	g := s.waitsOn()
 	switch {
+	case s.Rival != nil:
+		return fmt.Sprintf("epoch %d of another pod to take over or to go", s.Rival.Epoch)
+	case s.Reading != nil && s.Reading.Waits != "":
+		return s.Reading.Waits
 	case g == nil && s.Ready != nil: // the serving epoch's answer goes to the name that the newcomer would have
 		return "the serving epoch's hot-restart socket, which is being asked"
 	case g == nil:

@@ -26,6 +26,9 @@ func (s State) Wake() time.Time {
 	if s.healable() {
 		sooner(s.Heal.At)
 	}
+	if s.Leaving != nil {
+		sooner(s.Leaving.Until)
+	}
 	if s.Stage == Stopping {
 		sooner(s.StopBy)
 	}
@@ -49,13 +52,19 @@ func (s *State) counts(g *Generation) bool {
 	case Starting, Live, Ending:
 		return true
 	case Draining:
-		return s.Stage == Running && s.serving() != nil
+		return s.mayEnd(g)
 	}
 	return false
 }
 
+// mayEnd tells whether a draining epoch may be ended by us now: somebody answers
+// in its place (rule 6).
+func (s *State) mayEnd(g *Generation) bool {
+	return g.Phase == Draining && (s.Stage == Running && s.serving() != nil || s.succeeded())
+}
+
 // healable tells whether a planned cure may start when its time has come.
 func (s *State) healable() bool {
-	return s.Heal != nil && s.Stage == Running && s.serving() != nil &&
+	return s.Heal != nil && s.Stage == Running && s.ours() != nil && s.Rival == nil && s.Leaving == nil &&
 		s.Wanted == nil && s.Reading == nil && s.Ready == nil && s.newcomer() == nil
 }

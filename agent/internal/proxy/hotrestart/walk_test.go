@@ -25,6 +25,7 @@ func walk(t *testing.T, seed uint64, steps int) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	w := &walker{T: t, owed: map[int]bool{}, verified: map[int]bool{}}
 	state := State{Limits: testLimits}
+	state.Limits.Successor = time.Duration(seed%2) * 10 * time.Second
 	at := time.Unix(0, 0)
 	for step := range steps {
 		ev := Event{at, Triggered{By: TriggerStart}}
@@ -72,13 +73,17 @@ func (w *walker) event(rng *rand.Rand, s *State) any {
 		w.owed[w.waiter] = true
 		return Triggered{By: TriggerReload, Waiter: w.waiter}
 	case 2, 3, 4:
-		return Prepared{ID: id, Input: Input{ID: id, Config: fmt.Sprint(rng.IntN(3)), Mode: mode}}
+		p := Prepared{ID: id, Input: Input{ID: id, Config: fmt.Sprint(rng.IntN(3)), Mode: mode}}
+		if r := s.Reading; r != nil && r.Survey && rng.IntN(2) == 0 {
+			p.Peer = &Peer{Epoch: rng.IntN(5)}
+		}
+		return p
 	case 5:
 		return Prepared{ID: id, Failed: &Refusal{Step: "validate", Code: 3}}
 	case 6, 7:
 		return Launched{Epoch: epoch, Pid: 1}
 	case 8:
-		return Launched{Epoch: epoch, Failed: &Refusal{Step: "start"}}
+		return Launched{Epoch: epoch, Failed: &Refusal{Step: "start", Again: rng.IntN(2) == 0}}
 	case 9, 10:
 		return WentLive{epoch}
 	case 11, 12:
@@ -91,7 +96,7 @@ func (w *walker) event(rng *rand.Rand, s *State) any {
 		if g := s.gen(epoch); g != nil && (g.Phase == Serving || g.Phase == Removing) && rng.IntN(10) > 0 {
 			return Tick{}
 		}
-		return Exited{Epoch: epoch, Code: 139}
+		return Exited{Epoch: epoch, Code: 139, Rival: rng.IntN(3) == 0}
 	case 16:
 		if g := s.gen(epoch); g == nil || g.Phase != Removing {
 			return Tick{} // the shell says so only of what it was told to remove
@@ -105,7 +110,9 @@ func (w *walker) event(rng *rand.Rand, s *State) any {
 		}
 		return Reopen{}
 	}
-	switch rng.IntN(7) {
+	switch rng.IntN(10) {
+	case 4, 5, 6, 7:
+		return w.sighting(rng, s)
 	case 0:
 		return Drained{}
 	case 3:
@@ -118,6 +125,20 @@ func (w *walker) event(rng *rand.Rand, s *State) any {
 	return Tick{}
 }
 
+// sighting is of the seat after the newest of ours, mostly.
+func (w *walker) sighting(rng *rand.Rand, s *State) any {
+	epoch := s.servingEpoch() + 1
+	if s.Rival != nil && rng.IntN(10) > 0 {
+		epoch = s.Rival.Epoch
+	}
+	if rng.IntN(10) == 0 {
+		return Awaits{s.NextID, "something"}
+	}
+	return Sighted{
+		Epoch: epoch, Lives: rng.IntN(4) > 0, Relay: rng.IntN(2) == 0, Drained: rng.IntN(3) == 0, AdminLost: rng.IntN(2) == 0,
+	}
+}
+
 func (w *walker) before(is any) {
 	if v, ok := is.(Verified); ok {
 		w.verified[v.Epoch] = true
@@ -126,6 +147,9 @@ func (w *walker) before(is any) {
 
 func (w *walker) check(before State, ev Event, after State, actions []Action) {
 	w.generations(before, after)
+	if wake := after.Wake(); isTick(ev) && !wake.IsZero() && !wake.After(ev.At) && after.Stage != Done {
+		w.Errorf("after a tick it wants to be woken %v ago", ev.At.Sub(wake))
+	}
 	for _, a := range actions {
 		w.action(before, ev, after, a)
 	}
@@ -137,8 +161,14 @@ func (w *walker) check(before State, ev Event, after State, actions []Action) {
 			w.Errorf("done, and callers %v have no answer", w.owed)
 		}
 	}
-	if after.Stage == Running && len(after.Gens) == 0 && after.Reading == nil && after.Ready == nil {
+	if after.Stage == Running && len(after.Gens) == 0 && after.Reading == nil && after.Ready == nil && after.Rival == nil {
 		w.Error("running, but nothing lives and nothing is on its way")
+	}
+	if after.Stage == Running && after.own() == 0 && after.foreign() != nil && after.Reading == nil && after.Ready == nil && after.Rival == nil {
+		w.Error("another's epoch is held on to, and nothing of ours is on its way")
+	}
+	if after.Stage >= Closing && after.foreign() != nil {
+		w.Error("another's epoch is waited for at the end")
 	}
 }
 
@@ -189,6 +219,9 @@ func (w *walker) action(before State, ev Event, after State, a Action) {
 	switch a := a.(type) {
 	case Launch:
 		w.verified[a.Epoch] = false
+		if before.Rival != nil && after.Rival != nil || after.Leaving != nil {
+			w.Error("rule 11: a fork while another's epoch is contesting ours, or has superseded it")
+		}
 		if after.Stage != Running {
 			w.Error("a fork while stopping")
 		}
@@ -208,9 +241,11 @@ func (w *walker) action(before State, ev Event, after State, a Action) {
 		g := before.gen(a.Epoch)
 		if g == nil {
 			w.Errorf("a signal to nobody: %+v", a)
+		} else if g.Foreign {
+			w.Error("rule 11: a signal to another's epoch")
 		} else if a.Signal == syscall.SIGTERM && (g.uncommitted() || g.Phase == Removing) {
 			w.Error("rule 7: SIGTERM to a newcomer ends its parent as well")
-		} else if a.Signal == syscall.SIGTERM && after.Stage == Running && !(g.Phase == Draining && g.Limit) {
+		} else if a.Signal == syscall.SIGTERM && after.Stage == Running && !(g.Phase == Draining && g.Limit && (before.serving() != nil || after.serving() != nil || after.succeeded())) {
 			w.Errorf("rule 6: SIGTERM to a %s epoch", g.Phase)
 		}
 	case Measure:
@@ -221,9 +256,13 @@ func (w *walker) action(before State, ev Event, after State, a Action) {
 		if h := a.Handoff; h.Since.IsZero() || h.At.Before(h.Since) || len(h.Triggers) == 0 {
 			w.Errorf("a record without its beginning: %+v", h)
 		}
+	case Count:
+		if g := after.gen(a.Epoch); g != nil && g.Foreign {
+			w.Error("rule 11: another's epoch is counted")
+		}
 	case Withdraw:
 		_, exited := ev.Is.(Exited)
-		if out, asked := ev.Is.(OutOfService); !exited && after.Stage == Running && !(asked && out.Yes) {
+		if out, asked := ev.Is.(OutOfService); !exited && after.Stage == Running && !(asked && out.Yes) && !after.succeeded() {
 			w.Error("rule 13: withdrawn although the serving epoch lives")
 		}
 	case Reply:
@@ -235,3 +274,5 @@ func (w *walker) action(before State, ev Event, after State, a Action) {
 		}
 	}
 }
+
+func isTick(ev Event) bool { _, ok := ev.Is.(Tick); return ok }

@@ -1,0 +1,167 @@
+package hotrestart
+
+import (
+	"context"
+	"time"
+
+	"aether.internal/agent/internal/proxy/coordination"
+	"aether.internal/agent/internal/proxy/envoy"
+)
+
+const (
+	lookoutPause = time.Second            // nobody is there
+	rivalPause   = 200 * time.Millisecond // somebody is
+	ownRetry     = time.Second            // what a rival's supervisor has to start it again
+)
+
+// lookout watches the seat after our newest epoch's for another supervisor's
+// Envoy → Sighted… (rule 11).
+type lookout struct {
+	*shell
+	own     *child
+	next    int       // the seat's epoch
+	ports   counter   // of our own epoch
+	listens bool      // it has been seen to listen
+	gone    time.Time // since when nobody is there who was; zero: somebody is
+}
+
+func (sh *shell) lookout(epoch int) {
+	sh.unlook()
+	ctx, cancel := context.WithCancel(sh.ctx)
+	sh.unlook = cancel
+	c := sh.children[epoch]
+	l := &lookout{shell: sh, own: c, next: epoch + 1, ports: counter{child: c}}
+	sh.background(func() {
+		defer cancel()
+		l.watch(ctx)
+	})
+}
+
+func (l *lookout) watch(ctx context.Context) {
+	l.drained() // now it listens, and that must have been seen once
+	b := backoff{lookoutPause, lookoutPause}
+	for b.wait(ctx) {
+		start := time.Now()
+		var now State
+		if l.ask(ctx, func(sh *shell) { now = sh.state.clone() }) != nil {
+			return
+		}
+		b.pause = lookoutPause
+		if now.newcomer() != nil || now.sits(l.next) {
+			l.gone = time.Time{}
+			continue // that seat is our own newcomer's, or our oldest epoch's
+		}
+		if s, ok := l.look(ctx, &now); ok {
+			b.pause = max(rivalPause, min(20*time.Since(start), lookoutPause))
+			_ = l.ask(ctx, func(sh *shell) { sh.step(s) })
+		} else if now.Rival != nil {
+			b.pause = rivalPause
+		}
+	}
+}
+
+// look tells what is to be told, if anything.
+func (l *lookout) look(ctx context.Context, now *State) (Sighted, bool) {
+	rival := now.Rival
+	s := Sighted{Epoch: l.next, Lives: envoy.Alive(l.dirs.Socket(l.next, "child", l.next))}
+	l.keepAnswers(ctx, s.Lives)
+	if rival != nil && rival.Superseded { // it may have been followed by another since
+		s.Lives = s.Lives || l.others(now)
+	}
+	if s.Lives {
+		l.gone = time.Time{}
+		s.Relay = l.dirs.IsTaken(l.own.epoch)
+		s.Drained = rival != nil && rival.Superseded || l.drained()
+		return s, true
+	}
+	if rival == nil {
+		return s, false
+	}
+	if l.gone.IsZero() {
+		l.gone = time.Now()
+	}
+	if time.Since(l.gone) < ownRetry && envoy.Alive(l.dirs.Answers(l.next)) {
+		return s, false // its supervisor may start it again
+	}
+	seat, err := coordination.TrySeat(shmDir, l.cfg.BaseID, l.next%envoy.Seats)
+	if err != nil { // it is being started again
+		return s, false
+	}
+	defer seat.Release()
+	l.repair(l.next)
+	if !rival.Superseded {
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		_, err := ownAdmin(ctx, l.own)
+		s.AdminLost = err != nil
+	}
+	return s, true
+}
+
+// followed tells whether another supervisor's Envoy lives at the seat after an
+// epoch's.
+func (sh *shell) followed(epoch int) bool {
+	next := epoch + 1
+	return !sh.state.sits(next) && envoy.Alive(sh.dirs.Socket(next, "child", next))
+}
+
+// others tells whether anybody lives at a seat that is not ours.
+func (l *lookout) others(now *State) bool {
+	for seat := range envoy.Seats {
+		if !now.sits(seat) && envoy.Alive(l.dirs.Socket(seat, "child", seat)) {
+			return true
+		}
+	}
+	return false
+}
+
+// keepAnswers takes our epoch's answers back when nobody is behind their name
+// any more: its main thread would wait for ten seconds, and abort (fact 4). No
+// newcomer of ours is there, or the name is that one's.
+func (l *lookout) keepAnswers(ctx context.Context, lives bool) {
+	_ = l.ask(ctx, func(sh *shell) {
+		name := sh.dirs.Socket(l.own.epoch, "child", l.next)
+		if sh.state.newcomer() != nil || sh.children[l.own.epoch] != l.own || envoy.Alive(name) {
+			return
+		}
+		if !lives { // somebody may be about to put his own name there
+			seat, err := coordination.TrySeat(shmDir, sh.cfg.BaseID, l.next%envoy.Seats)
+			if err != nil {
+				return
+			}
+			defer seat.Release()
+		}
+		if err := sh.dirs.LinkAnswers(l.own.epoch); err != nil {
+			sh.log.Warn("our epoch's answers can't be taken back from a dead supervisor", "epoch", l.own.epoch, "error", err)
+			return
+		}
+		if r := sh.state.Rival; r == nil || !r.Superseded || !r.Relay {
+			// It may still answer what that one has asked. After the commit that is for
+			// stats, and a newcomer of ours asks for something else first.
+			l.own.doubt = time.Now().Add(sendRetry)
+		}
+		sh.log.Warn("the supervisor of another pod's epoch is dead; our epoch's answers come to us again", "epoch", l.own.epoch)
+	})
+}
+
+// drained tells whether our own epoch has closed its listening sockets, which it
+// does when it is told to drain. Where the kernel can't tell (TPROXY, another
+// netns, no TCP listener) the heartbeat is believed.
+func (l *lookout) drained() bool {
+	select {
+	case <-l.own.proc.Done():
+		return true
+	default:
+	}
+	if _, err := l.ports.kernel(); err == nil {
+		if l.ports.listening() {
+			l.listens = true
+			return false
+		}
+		if l.listens {
+			return true
+		}
+	}
+	h, ok := coordination.ReadHeartbeat(l.cfg.StateDir)
+	return ok && h.Epoch == l.next
+}

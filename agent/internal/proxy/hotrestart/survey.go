@@ -1,0 +1,133 @@
+package hotrestart
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"aether.internal/agent/internal/proxy/envoy"
+)
+
+// peer is another supervisor's epoch that ours takes over from.
+type peer struct {
+	epoch   int
+	pod     string
+	workers int // 0: unknown
+	admins  []envoy.Address
+	admin   envoy.Address // one of them, which answers for that epoch; else the first
+	info    *envoy.ServerInfo
+	known   *envoy.Resources
+}
+
+// survey finds out who else lives on this base-id, and waits while that is about
+// to change. nil: nobody.
+func (sh *shell) survey(ctx context.Context, id int) (*peer, *Refusal) {
+	b := backoff{20 * time.Millisecond, 200 * time.Millisecond}
+	began, since, waits := time.Now(), time.Now(), ""
+	for {
+		c, err := sh.whoLives()
+		if err != nil {
+			return nil, &Refusal{Step: "look who lives", Text: err.Error(), Code: ExitTaken}
+		}
+		v := c.judge(sh.cfg.HandoffDeadline)
+		if v.awaits != waits {
+			since, waits = time.Now(), v.awaits
+			sh.post(Awaits{id, waits})
+		}
+		over := time.Since(since) >= v.atMost || time.Since(began) >= sh.cfg.HandoffDeadline+goodbye
+		switch {
+		case v.awaits != "" && !over:
+		case v.awaits != "" && v.refused:
+			return nil, &Refusal{Step: "look who lives", Text: v.awaits, Code: ExitTaken}
+		case v.newest < 0:
+			return nil, nil
+		default:
+			return sh.peerOf(c, v.newest), nil
+		}
+		if !b.wait(ctx) {
+			return nil, &Refusal{Step: "look who lives", Text: context.Cause(ctx).Error(), Code: ExitUnexpected}
+		}
+	}
+}
+
+func (sh *shell) peerOf(c census, epoch int) *peer {
+	p := &peer{epoch: epoch}
+	if socket := sh.adminSocket(epoch); exists(socket) {
+		p.admins = append(p.admins, envoy.Address{Path: socket})
+	}
+	if c.beats && c.heartbeat.Epoch == epoch {
+		p.pod, p.workers = c.heartbeat.Pod, c.heartbeat.Concurrency
+		if a, err := envoy.ParseAddress(c.heartbeat.Admin); err == nil {
+			p.admins = append(p.admins, a)
+		}
+	}
+	return p
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// meet asks the other pod's epoch what ours must know of it. It need not answer:
+// another admin may have taken its address, or none be left.
+func (sh *shell) meet(ctx context.Context, p *peer, in *input) {
+	if in.boot.Admin != nil {
+		p.admins = append(p.admins, *in.boot.Admin)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	for _, address := range p.admins {
+		admin := envoy.NewAdmin(address)
+		info, err := admin.ServerInfo(ctx)
+		if err != nil || info.Epoch != p.epoch {
+			continue
+		}
+		p.admin, p.info, p.workers = address, &info, info.Concurrency
+		if known, err := admin.Resources(ctx, in.asksXDS()); err == nil {
+			p.known = &known
+		}
+		return
+	}
+	if len(p.admins) > 0 {
+		p.admin = p.admins[0]
+	}
+	sh.log.Warn("the other pod's epoch has no admin that answers; the newcomer can't be compared with it", "epoch", p.epoch)
+}
+
+// checkPeer refuses what can't follow the other pod's epoch, and settles the
+// number of workers: it never falls (rule 5), and unless it was given it is that
+// epoch's.
+func (sh *shell) checkPeer(p *peer, in *input, workers int) (int, *Refusal) {
+	if b := in.binary; p.info != nil && p.info.HotRestartVersion != "" && p.info.HotRestartVersion != b.HotRestartVersion {
+		return 0, &Refusal{Step: "compare hot-restart versions", Code: ExitBinary, Text: fmt.Sprintf(
+			"%s (Envoy %s) speaks %s, the other pod's Envoy %s speaks %s: they can't hand over; delete that pod first",
+			b.Path, b.Version, b.HotRestartVersion, p.info.Version, p.info.HotRestartVersion)}
+	}
+	switch {
+	case p.workers == 0 || p.workers == workers:
+		return workers, nil
+	case !sh.pinned:
+		return p.workers, nil
+	case workers < p.workers:
+		return 0, &Refusal{Step: "compare concurrency", Code: ExitUsage, Text: fmt.Sprintf(
+			"--concurrency says %d and the other pod's epoch %d has %d: fewer workers than before reset connections; say %d or more, or delete that pod first",
+			workers, p.epoch, p.workers, p.workers)}
+	case hasQUIC(in.boot.Listeners):
+		return 0, &Refusal{Step: "compare concurrency", Code: ExitUsage, Text: fmt.Sprintf(
+			"--concurrency says %d and the other pod's epoch %d has %d: with QUIC listeners the number of workers can't change; say %d, or delete that pod first",
+			workers, p.epoch, p.workers, p.workers)}
+	}
+	sh.log.Warn("more workers than the other pod's epoch has", "workers", workers, "before", p.workers)
+	return workers, nil
+}
+
+func hasQUIC(listeners []envoy.Listener) bool {
+	for _, l := range listeners {
+		if l.QUIC {
+			return true
+		}
+	}
+	return false
+}
