@@ -5,7 +5,8 @@ GO      ?= go
 BAZEL   ?= $(shell command -v bazel || tools/airgap/setup -print)
 COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null)
 CMD     := aether.internal/agent/internal/cmd
-LDFLAGS := -s -w -X $(CMD).version=$(VERSION) -X $(CMD).commit=$(COMMIT)
+LDFLAGS := -s -w -X $(CMD).version=$(VERSION) -X $(CMD).commit=$(COMMIT) \
+           -X aether.internal/agent/internal/router/cmd.version=$(VERSION) -X main.version=$(VERSION)
 # Without the tag gRPC brings html/template for a debugging page, and with it 4 MB.
 TAGS    := grpcnotrace
 BIN     ?= bin/

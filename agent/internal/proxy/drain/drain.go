@@ -1,4 +1,10 @@
 // Package drain ends an Envoy without cutting its connections.
+//
+// [Stop] is the supervisor's own: it asks Envoys to drain and waits until none
+// has a connection left. [Run] is the whole end of a pod with an Envoy in it:
+// readiness falls, the drain delay passes, Envoy drains, what stands beside it
+// finishes, and a marker releases the Envoy container's preStop hook (the waiter,
+// package wait). Its decisions are in one pure function, next.
 package drain
 
 import (
@@ -15,12 +21,8 @@ type Target struct {
 	Count func(context.Context) (int, error) // connections of its listeners
 }
 
-// Pauses between two counts, and what one call to an Envoy may take.
-const (
-	firstPause = 10 * time.Millisecond
-	mostPause  = 250 * time.Millisecond
-	callTime   = 2 * time.Second
-)
+// callTime is what one call to an Envoy may take.
+const callTime = 2 * time.Second
 
 // sayAgain keeps a thousand connections that leave one by one to a few lines.
 const sayAgain = 5 * time.Second
@@ -32,29 +34,24 @@ func Stop(ctx context.Context, newest Target, all []Target, log *slog.Logger) bo
 	if err := call(ctx, newest.Ask); err != nil {
 		log.Warn("stop: the newest epoch can't be asked to drain", "epoch", newest.Epoch, "error", err)
 	}
-	pause, zeros, last, said := firstPause, 0, -2, time.Time{}
-	for {
+	var looks tally
+	said := time.Time{}
+	for last := -2; ; {
 		n := total(ctx, all, log)
-		if n == 0 {
-			zeros++
-		} else {
-			zeros = 0
-		}
-		if zeros == 2 {
+		if looks.add(n) {
 			return true
 		}
 		if n != last && time.Since(said) >= sayAgain {
 			last, said = n, time.Now()
 			log.Info("stop: waiting for connections", "connections", n)
 		}
-		if !sleep(ctx, pause) {
+		if !sleep(ctx, looks.pause()) {
 			return false
 		}
-		pause = min(pause*3/2, mostPause)
 	}
 }
 
-// total is the connections of all, -1 when one can't tell.
+// total is the connections of all, unknown when one can't tell.
 func total(ctx context.Context, all []Target, log *slog.Logger) int {
 	sum := 0
 	for _, t := range all {
@@ -64,7 +61,7 @@ func total(ctx context.Context, all []Target, log *slog.Logger) int {
 		case ended(t):
 		case err != nil:
 			log.Debug("stop: count failed", "epoch", t.Epoch, "error", err)
-			return -1
+			return unknown
 		default:
 			sum += n
 		}

@@ -24,34 +24,54 @@ func (a *Admin) Connections(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-func (s *session) connections(ctx context.Context) (int, error) {
+func (s *session) connections(ctx context.Context) (sum int, err error) {
+	by, err := s.byListener(ctx)
+	for _, n := range by {
+		sum += n
+	}
+	return sum, err
+}
+
+// ConnectionsByListener is Connections for each listener by the name that it
+// has in /stats: its stat_prefix, or its address with : as _ ("0.0.0.0_8080").
+// It's empty only for an Envoy without any listener.
+func (a *Admin) ConnectionsByListener(ctx context.Context) (by map[string]int, err error) {
+	err = a.oneEpoch(ctx, func(s *session) (err error) {
+		by, err = s.byListener(ctx)
+		return err
+	})
+	return by, err
+}
+
+func (s *session) byListener(ctx context.Context) (map[string]int, error) {
 	gauges, err := s.gauges(ctx, `^listener\..*\.downstream_cx_active$`)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	if _, ok := gauges["listener.admin"+activeSuffix]; !ok {
-		return 0, fmt.Errorf("admin %s: no listener gauges in /stats: is there a stats_matcher that hides them?", s.admin.address)
+		return nil, fmt.Errorf("admin %s: no listener gauges in /stats: is there a stats_matcher that hides them?", s.admin.address)
 	}
-	if sum, found := sumConnections(gauges); found {
-		return sum, nil
+	if by := activeByListener(gauges); len(by) > 0 {
+		return by, nil
 	}
 	listeners, err := s.listeners(ctx)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	for _, l := range listeners {
 		if !l.Internal {
-			return 0, fmt.Errorf("admin %s: listener %q is active but has no gauge in /stats: is there a stats_matcher that hides it?",
+			return nil, fmt.Errorf("admin %s: listener %q is active but has no gauge in /stats: is there a stats_matcher that hides it?",
 				s.admin.address, l.Name)
 		}
 	}
-	return 0, nil
+	return nil, nil
 }
 
 const activeSuffix = ".downstream_cx_active"
 
-// sumConnections adds up what counts; found tells whether anything did.
-func sumConnections(gauges map[string]int) (sum int, found bool) {
+// activeByListener leaves out what doesn't count.
+func activeByListener(gauges map[string]int) map[string]int {
+	by := map[string]int{}
 	for name, value := range gauges {
 		prefix := strings.TrimSuffix(name, activeSuffix)
 		switch {
@@ -59,10 +79,10 @@ func sumConnections(gauges map[string]int) (sum int, found bool) {
 		case strings.HasPrefix(prefix, "listener.envoy_internal_"):
 		case isWorkerTwin(gauges, prefix):
 		default:
-			sum, found = sum+value, true
+			by[strings.TrimPrefix(prefix, "listener.")] = value
 		}
 	}
-	return sum, found
+	return by
 }
 
 // isWorkerTwin tells "listener.A.worker_0" from a listener whose stat_prefix

@@ -3,6 +3,7 @@ package envoy
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -43,6 +44,14 @@ func TestConnectionsCountsEachOnce(t *testing.T) {
 				t.Errorf("%d, %v; want %d", got, err, c.want)
 			}
 		})
+	}
+}
+
+func TestConnectionsByListener(t *testing.T) {
+	gauges := map[string]int{"0.0.0.0_80": 1, "0.0.0.0_80.worker_0": 1, "my.prefix": 4, "admin": 1}
+	by, err := serve(t, stats(gauges, "")).ConnectionsByListener(t.Context())
+	if want := map[string]int{"0.0.0.0_80": 1, "my.prefix": 4}; err != nil || !maps.Equal(by, want) {
+		t.Errorf("%v, %v; want %v", by, err, want)
 	}
 }
 

@@ -30,6 +30,10 @@ type TelemetryConfig struct {
 	// would collide.
 	OTLPEndpoint string
 
+	// ServiceName is the resource's service.name unless OTEL_SERVICE_NAME says
+	// otherwise; "" is the supervisor's.
+	ServiceName string
+
 	// ServiceVersion is the build version recorded on the OTel resource.
 	ServiceVersion string
 

@@ -20,7 +20,7 @@ func newResource(ctx context.Context, cfg TelemetryConfig) (*resource.Resource, 
 	host, _ := os.Hostname() // "" is left out
 	pod, namespace := os.Getenv("POD_NAME"), os.Getenv("POD_NAMESPACE")
 	known := []attribute.KeyValue{
-		attribute.String("service.name", serviceName),
+		attribute.String("service.name", cmp.Or(cfg.ServiceName, serviceName)),
 		attribute.String("service.version", cfg.ServiceVersion),
 		attribute.String("host.name", host),
 		// Two pods of one node overlap at every surge, and a host may have two
