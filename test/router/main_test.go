@@ -8,16 +8,24 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"aether.internal/tools/runfile"
 )
 
-// binaries is the directory of what is tested.
-var binaries string
+// What is tested: Bazel's, or built here.
+var (
+	routerPath = runfile.Path("ATENET_ROUTER")
+	waiterPath = runfile.Path("DRAIN_WAIT")
+)
 
 func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
 
 func buildAndRun(m *testing.M) int {
-	var err error
-	if binaries, err = os.MkdirTemp("", "router"); err != nil {
+	if routerPath != "" && waiterPath != "" {
+		return m.Run()
+	}
+	binaries, err := os.MkdirTemp("", "router")
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -28,5 +36,6 @@ func buildAndRun(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
 		return 1
 	}
+	routerPath, waiterPath = filepath.Join(binaries, "atenet-router"), filepath.Join(binaries, "drain-wait")
 	return m.Run()
 }

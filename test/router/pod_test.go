@@ -118,7 +118,7 @@ func (p *pod) start(args ...string) {
 func (p *pod) startRouter(args ...string) {
 	p.Helper()
 	p.write()
-	p.args = append([]string{filepath.Join(binaries, "atenet-router"), "--config", filepath.Join(p.dir, "router.yaml"),
+	p.args = append([]string{routerPath, "--config", filepath.Join(p.dir, "router.yaml"),
 		"--health-address", "127.0.0.1:" + strconv.Itoa(p.healthPort), "--marker", p.marker,
 		"--grace-period", p.grace.String(), "--drain-delay", "1s"}, p.addresses()...)
 	p.args = append(p.args, args...)
@@ -138,7 +138,7 @@ func (p *pod) startEnvoy() {
 	p.Helper()
 	path, err := fetch.Path(p.Context(), "")
 	check(p.T, err)
-	out, err := exec.CommandContext(p.Context(), filepath.Join(binaries, "atenet-router"), append([]string{"bootstrap"}, p.addresses()...)...).Output()
+	out, err := exec.CommandContext(p.Context(), routerPath, append([]string{"bootstrap"}, p.addresses()...)...).Output()
 	check(p.T, err)
 	config := filepath.Join(p.dir, "envoy.yaml")
 	check(p.T, os.WriteFile(config, out, 0o600))
@@ -173,7 +173,7 @@ func (p *pod) until(what string, done func() bool) {
 func (p *pod) delete() {
 	p.Helper()
 	p.deleted = time.Now()
-	p.waiter = start(p.T, "waiter", filepath.Join(binaries, "drain-wait"), "--deadline", (p.grace * 11 / 12).String(), p.marker)
+	p.waiter = start(p.T, "waiter", waiterPath, "--deadline", (p.grace * 11 / 12).String(), p.marker)
 	p.router.signal(syscall.SIGTERM)
 	ctx, cancel := context.WithTimeout(context.Background(), p.grace)
 	over := make(chan struct{})

@@ -3,7 +3,6 @@ package router
 import (
 	"net/http"
 	"os"
-	"path/filepath"
 	"syscall"
 	"testing"
 )
@@ -44,7 +43,7 @@ func TestADrainThatWasCutShortIsUndone(t *testing.T) {
 	p, g := gated(t)
 	p.start("--drain-delay", "0s", "--envoy-drain-window", "40s")
 	tcp := p.hold()
-	hook := start(t, "hook", filepath.Join(binaries, "drain-wait"), p.marker)
+	hook := start(t, "hook", waiterPath, p.marker)
 	p.router.signal(syscall.SIGTERM)
 	p.awaitSaid("Envoy tells its clients to go")
 	p.router.signal(syscall.SIGKILL)
