@@ -72,9 +72,17 @@ var days = []day{
 			return 3, c.letAll()
 		}},
 	{group: ordinary, name: "an idle keep-alive connection", said: []string{"drain: the window is over, and Envoy still has connections"},
-		note: "nothing is lost; with `idle_timeout` the pod ends sooner",
+		note: "nothing is lost",
 		play: func(p *pod, g *gate) (int, int) {
 			p.start(short...)
+			c := p.idleConnection(g)
+			p.delete()
+			return 1, whole(c)
+		}},
+	{group: ordinary, name: "an idle keep-alive connection, with an `idle_timeout` of 2 s and a window of 30 s", said: []string{"drain: Envoy has no connection left"},
+		play: func(p *pod, g *gate) (int, int) {
+			p.idle = 2 * time.Second
+			p.start(long...)
 			c := p.idleConnection(g)
 			p.delete()
 			return 1, whole(c)
@@ -214,8 +222,10 @@ func mixedLoad(p *pod, _ *gate) (clients, ok int) {
 	return report.Started(), report.OK()
 }
 
-// whole tells whether an idle connection ends with nothing but its end.
+// whole tells whether an idle connection ends with nothing but its end, and
+// closes it then, as clients do.
 func whole(c net.Conn) int {
+	defer c.Close()
 	n, err := c.Read(make([]byte, 1))
 	if n == 0 && err != nil && err.Error() == "EOF" {
 		return 1

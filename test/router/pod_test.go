@@ -33,6 +33,7 @@ type pod struct {
 	slots    int
 	park     time.Duration
 	queue    int
+	idle     time.Duration // idle_timeout of the HTTP listener; 0: Envoy's
 	grace    time.Duration
 
 	ports       bootstrap.Options // of the listeners
@@ -88,15 +89,15 @@ func (p *pod) write() {
 	p.Helper()
 	text := fmt.Sprintf(`
 listeners:
-- {name: http, address: "127.0.0.1:%d", routes: [{pool: workers}]}
-- {name: https, address: "127.0.0.1:%d", routes: [{pool: workers}], tls: {certificate: %q, key: %q}}
-- {name: tcp, address: "127.0.0.1:%d", tcp: raw}
-- {name: tls, address: "127.0.0.1:%d", tcp: raw, tls: {certificate: %[3]q, key: %[4]q}}
+- {name: http, address: "127.0.0.1:%d", routes: [{pool: workers}], idle_timeout: %[12]v}
+- {name: https, address: "127.0.0.1:%[2]d", routes: [{pool: workers}], tls: {certificate: %[3]q, key: %[4]q}}
+- {name: tcp, address: "127.0.0.1:%[5]d", tcp: raw}
+- {name: tls, address: "127.0.0.1:%[6]d", tcp: raw, tls: {certificate: %[3]q, key: %[4]q}}
 pools:
 - {name: workers, workers: [{address: %[7]q, slots: %[8]d}], queue: %[9]d, park: %[10]v}
 clusters:
 - {name: raw, endpoints: [%[11]q]}
-`, p.ports.HTTP, p.ports.HTTPS, p.certificate.CertPath, p.certificate.KeyPath, p.ports.TCP, p.ports.TLS, p.worker, p.slots, p.queue, p.park, p.tcp)
+`, p.ports.HTTP, p.ports.HTTPS, p.certificate.CertPath, p.certificate.KeyPath, p.ports.TCP, p.ports.TLS, p.worker, p.slots, p.queue, p.park, p.tcp, p.idle)
 	path := filepath.Join(p.dir, "router.yaml")
 	check(p.T, os.WriteFile(path+".new", []byte(text), 0o600))
 	check(p.T, os.Rename(path+".new", path))

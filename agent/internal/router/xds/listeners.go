@@ -29,9 +29,11 @@ const (
 	// idleStream is Envoy's own limit for a stream on which nothing moves; a parked
 	// request's must be longer than its parking.
 	idleStream = 5 * time.Minute
-	// delayedClose is how long Envoy waits until the last answer of a connection is
-	// written. After its default of a second a slow client's would be cut off.
-	delayedClose = 30 * time.Second
+	// delayedClose is how long Envoy waits until a client has taken the last answer
+	// of a connection, and has closed it: after the default of a second a slow
+	// client's answer is cut off. Longer ones hold drains up, because an idle
+	// connection that Envoy closes waits for so long as well.
+	delayedClose = 5 * time.Second
 )
 
 func (b *builder) listener(l config.Listener) *listener.Listener {
