@@ -67,6 +67,8 @@ func TestAnotherOneOnOurBaseID(t *testing.T) {
 			[]string{"control socket", "taken", "held by another supervisor"}, nil},
 		{"an Envoy at the abstract names", func(s *stage) { s.foreignEnvoy() },
 			nil, []string{"an Envoy that is not ours answers at the abstract socket envoy_domain_socket_child_"}, []string{"envoy_"}},
+		{"an Envoy that can't hand over", func(s *stage) { s.foreignEnvoy("--disable-hot-restart") },
+			nil, []string{"that isn't coordinated with us answers at the admin address"}, nil},
 		{"an Envoy at our own names", func(s *stage) {
 			s.must(os.MkdirAll(filepath.Join(s.StateDir, "seat.0"), 0o700))
 			s.must(os.Chmod(s.StateDir, 0o700))

@@ -117,6 +117,11 @@ func (sh *shell) prepare(ctx context.Context, r reading) (*input, *Refusal) {
 	if err != nil {
 		return nil, &Refusal{Step: "check the bootstrap", Text: sh.cfg.ConfigPath + ": " + err.Error(), Code: ExitBootstrap}
 	}
+	if r.Survey && p == nil {
+		if refusal := sh.uncoordinated(ctx, in); refusal != nil {
+			return nil, refusal
+		}
+	}
 	if p != nil {
 		sh.meet(ctx, p, in)
 		var refusal *Refusal

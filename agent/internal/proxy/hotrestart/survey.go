@@ -96,6 +96,27 @@ func (sh *shell) meet(ctx context.Context, p *peer, in *input) {
 	sh.log.Warn("the other pod's epoch has no admin that answers; the newcomer can't be compared with it", "epoch", p.epoch)
 }
 
+// uncoordinated refuses a first start beside an Envoy that has neither a seat nor
+// a hot-restart socket: its admin's address is all that tells of it, and two
+// Envoys at one port of SO_REUSEPORT would share its connections without a word.
+func (sh *shell) uncoordinated(ctx context.Context, in *input) *Refusal {
+	if in.boot.Admin == nil || sh.cfg.AdminPerEpoch {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	info, err := envoy.NewAdmin(*in.boot.Admin).ServerInfo(ctx)
+	if err != nil { // nobody, or no Envoy: then ours says that it can't bind
+		return nil
+	}
+	if c, err := sh.whoLives(); err == nil && c.live != [envoy.Seats]bool{} {
+		return nil // one of ours has started since; its seat will tell
+	}
+	return &Refusal{Step: "look who lives", Code: ExitTaken, Text: fmt.Sprintf(
+		"an Envoy %s that isn't coordinated with us answers at the admin address %s; stop it first (a pod that can't hand over has to be deleted before this one starts), or choose another address",
+		info.Version, in.boot.Admin)}
+}
+
 // checkPeer refuses what can't follow the other pod's epoch, and settles the
 // number of workers: it never falls (rule 5), and unless it was given it is that
 // epoch's.
