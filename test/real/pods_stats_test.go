@@ -32,7 +32,9 @@ func TestFact10StatsTravelAcrossPods(t *testing.T) {
 		st.conn.Close()
 	}
 	b.await("the old pod's epoch to end", node.Alone(1))
-	b.until("its gauge to be taken back", func() bool { return b.stats()[statHeld] == 1 })
+	var last map[string]int64
+	defer func() { t.Logf("last stats: %v", last) }()
+	b.until("its gauge to be taken back", func() bool { last = b.stats(); return last[statHeld] == 1 })
 	if got := b.stats()[statGeneration]; got != 2 {
 		t.Errorf("generation %d of the second epoch", got)
 	}
