@@ -176,8 +176,12 @@ func (p *Parent) serve() {
 			case !got.add(d):
 				continue // more is to come, or it is no answer
 			default:
+				asked := len(queue)
 				queue = p.answered(queue, got)
 				got = message{}
+				if asked > 0 && len(queue) == asked {
+					continue // it was no answer to our question, which the parent still has
+				}
 			}
 		}
 		if !gone {

@@ -170,8 +170,10 @@ func TestParentIgnoresWhatIsNoAnswer(t *testing.T) {
 	defer f.Close()
 	reply := f.ask(request(StatsRequest), never())
 	f.reads(StatsRequest)
-	f.says(nil, []byte("short"), binary.BigEndian.AppendUint64(nil, 1<<60), long(20)[0])
+	f.says(nil, []byte("short"), binary.BigEndian.AppendUint64(nil, 1<<60), answerFor(ShutdownAdmin, time.Unix(7, 0)), long(20)[0])
 	f.takes(reply, long(20)[0])
+	f.ask(request(PassListenSocket), never())
+	f.reads(PassListenSocket) // and nothing was asked twice
 }
 
 func TestParentRespondsOrNot(t *testing.T) {
