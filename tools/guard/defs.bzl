@@ -97,6 +97,9 @@ def deps_guard_test(name, target, only = None, never = {}, not_yet = []):
 def size_guard_test(name, target):
     """Fails if a program is larger than its line in budgets.txt.
 
+    Tagged "weight": with the race detector programs are larger, and --config=unit,
+    which comes with it, leaves these out.
+
     Args:
       name: of the test
       target: a go_binary; rules_go strips it
@@ -107,4 +110,5 @@ def size_guard_test(name, target):
         size = "small",
         args = ["size", "//" + native.package_relative_label(target).package] + ["$(rootpath %s)" % d for d in data],
         data = data,
+        tags = ["weight"],
     )
