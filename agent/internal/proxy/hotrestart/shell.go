@@ -236,6 +236,9 @@ func (sh *shell) tidy() {
 	}
 	sh.withdraw()
 	sh.work.Wait()
+	for _, in := range sh.inputs { // of an epoch that died and was not started again
+		in.snapshot.remove()
+	}
 	sh.sweep()
 	taken := 0
 	for n := range envoy.Seats {
