@@ -220,29 +220,28 @@ func otherProtocol(c *scene) {
 // queue in the kernel.
 func parentStopped(c *scene) { parentStoppedUntil(c, syscall.SIGCONT) }
 
-// parentStoppedUntil stops the parent, has a newcomer wait for it, and sends end.
-func parentStoppedUntil(c *scene, end syscall.Signal) {
+// waitForStopped stops the parent and has a newcomer wait for it.
+func (c *scene) waitForStopped() (parent int) {
+	c.Helper()
 	c.begin()
-	parent := c.status().Of(0).PID
+	parent = c.status().Of(0).PID
 	c.strike()
 	c.kill(parent, syscall.SIGSTOP)
 	c.hup()
 	c.await("epoch 1 to start", inState(1, "starting"))
 	c.stays(500*time.Millisecond, "it waits", inState(1, "starting"))
-	c.kill(parent, end)
+	return parent
+}
+
+func parentStoppedUntil(c *scene, end syscall.Signal) {
+	c.kill(c.waitForStopped(), end)
 	c.await("epoch 1 to serve", node.Serves(1))
 	c.over()
 }
 
 // killedWaiting: the parent's answer comes when somebody else waits for one.
 func killedWaiting(c *scene) {
-	c.begin()
-	parent := c.status().Of(0).PID
-	c.strike()
-	c.kill(parent, syscall.SIGSTOP)
-	c.hup()
-	c.await("epoch 1 to start", inState(1, "starting"))
-	c.stays(500*time.Millisecond, "it waits", inState(1, "starting"))
+	parent := c.waitForStopped()
 	c.kill(c.status().Of(1).PID, syscall.SIGKILL)
 	c.goesOn(1)
 	c.hup()

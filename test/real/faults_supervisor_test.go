@@ -64,12 +64,7 @@ func stoppedWithheld(c *scene) {
 
 // stoppedAndOrphaned: the parent's answer finds neither newcomer nor supervisor.
 func stoppedAndOrphaned(c *scene) {
-	c.begin()
-	parent := c.status().Of(0).PID
-	c.kill(parent, syscall.SIGSTOP)
-	c.hup()
-	c.await("epoch 1 to start", inState(1, "starting"))
-	c.stays(500*time.Millisecond, "it waits", inState(1, "starting"))
+	parent := c.waitForStopped()
 	newcomer := c.status().Of(1).PID
 	go func() { // ends long before stopped does
 		<-time.After(time.Second)

@@ -41,16 +41,7 @@ func TestFact10StatsTravelAcrossPods(t *testing.T) {
 		t.Errorf("generation %d of the second epoch", got)
 	}
 	report := a.unharmed()
-	total := int64(report.Started())
-	after := b.settled(statRequests, flush)
-	residual := total - before[statRequests] - after
-	t.Logf("%d requests: %d counted by the old pod when last asked, %d by the new one; residual %d", total, before[statRequests], after, residual)
-	if most := int64(3 * rate * flush / time.Second); max(residual, -residual) > most {
-		t.Errorf("residual %d, want at most %d", residual, most)
-	}
-	if after >= total {
-		t.Errorf("%d of %d: all that the old pod ever counted has travelled", after, total)
-	}
+	b.residual(int64(report.Started()), before[statRequests], b.settled(statRequests, flush), int64(3*rate*flush/time.Second))
 	b.flows(streams[3])
 	streams[3].conn.Close()
 	a.stop()

@@ -154,7 +154,7 @@ func (t *turn) launch() {
 		return
 	}
 	if s := t.serving(); s != nil && s.Asking {
-		return // its answer goes to the name that a newcomer would have
+		return // one that hangs is about to be ended, and would keep a newcomer waiting
 	}
 	if g := t.inTheWay(); g != nil {
 		t.makeRoom(g)

@@ -55,7 +55,7 @@ func (s *State) waitsFor() string {
 		return fmt.Sprintf("epoch %d of another pod to take over or to go", s.Rival.Epoch)
 	case s.Reading != nil && s.Reading.Waits != "":
 		return s.Reading.Waits
-	case g == nil && s.Ready != nil: // the serving epoch's answer goes to the name that the newcomer would have
+	case g == nil && s.Ready != nil: // it may hang
 		return "the serving epoch's hot-restart socket, which is being asked"
 	case g == nil:
 		return "the bootstrap that is being validated"
