@@ -3,24 +3,8 @@ package envoy
 import (
 	"fmt"
 	"net"
-	"time"
+	"syscall"
 )
-
-// AskToDrain sends drain_listeners to an Envoy's own parent socket: its
-// keep-alives are told to close and new connections are refused at once (fact
-// 6). For an Envoy without admin that is to be stopped.
-func AskToDrain(parentSocket string) error {
-	conn, err := net.DialUnix("unixgram", nil, unixgram(parentSocket))
-	if err != nil {
-		return fmt.Errorf("hot-restart socket: %w", err)
-	}
-	defer conn.Close()
-	conn.SetWriteDeadline(time.Now().Add(time.Second))
-	if _, err := conn.Write(drainRequest); err != nil {
-		return fmt.Errorf("hot-restart socket: %w", err)
-	}
-	return nil
-}
 
 // Alive tells whether an Envoy owns a hot-restart socket: connect() finds out
 // in microseconds and without a word to the owner (fact 1). Only `child`
@@ -32,6 +16,22 @@ func Alive(socket string) bool {
 	}
 	conn.Close()
 	return true
+}
+
+// Sitter tells who is at a hot-restart socket from who was there before: a name
+// that is bound again is another file. The zero value is nobody.
+type Sitter struct {
+	inode uint64
+	bound syscall.Timespec
+}
+
+// SitterAt is whoever is alive at a hot-restart socket.
+func SitterAt(socket string) Sitter {
+	var stat syscall.Stat_t
+	if !Alive(socket) || syscall.Stat(socket, &stat) != nil {
+		return Sitter{}
+	}
+	return Sitter{stat.Ino, stat.Mtim}
 }
 
 // AbstractSocket is the name Envoy uses without --socket-path: NUL-padded to

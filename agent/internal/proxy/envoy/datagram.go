@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"net"
 
@@ -102,12 +103,19 @@ func rights(oob []byte) (files []int) {
 }
 
 // send passes a part on and gives up its descriptors.
-func (p part) send(conn *net.UnixConn, to *net.UnixAddr) error {
+func (p part) send(conn *net.UnixConn) error {
 	defer p.close()
 	var oob []byte
 	if len(p.files) > 0 {
 		oob = unix.UnixRights(p.files...)
 	}
-	_, _, err := conn.WriteMsgUnix(p.data, oob, to)
-	return err
+	raw, err := conn.SyscallConn() // WriteMsgUnix takes no socket that is connected
+	if err != nil {
+		return err
+	}
+	failed := raw.Write(func(fd uintptr) (done bool) {
+		err = unix.Sendmsg(int(fd), p.data, oob, nil, unix.MSG_NOSIGNAL)
+		return err != unix.EAGAIN
+	})
+	return cmp.Or(failed, err)
 }

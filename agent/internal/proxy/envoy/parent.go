@@ -23,9 +23,10 @@ import (
 type Parent struct {
 	conn      *net.UnixConn
 	answers   *net.UnixAddr // where conn is bound
-	socket    *net.UnixAddr // Envoy's own
+	envoy     partner       // whose it is, by its own socket
 	questions chan *question
 	parts     chan part
+	relinked  chan struct{}
 	done      chan struct{}
 	wait      sync.WaitGroup
 	log       *slog.Logger
@@ -36,6 +37,7 @@ type question struct {
 	data   []byte
 	reply  chan message    // closed without an answer: the parent is gone
 	unless <-chan struct{} // closed: nobody wants the answer any more
+	again  bool            // it follows one whose answer may have gone elsewhere
 }
 
 func (q *question) unwanted() bool {
@@ -56,8 +58,8 @@ func OpenParent(socket, answers string, log *slog.Logger) (*Parent, error) {
 		return nil, fmt.Errorf("bind the name for a parent's answers: %w", err)
 	}
 	p := &Parent{
-		conn: conn, answers: unixgram(answers), socket: unixgram(socket),
-		questions: make(chan *question), parts: make(chan part), done: make(chan struct{}), log: log,
+		conn: conn, answers: unixgram(answers), envoy: partner{name: unixgram(socket)},
+		questions: make(chan *question), parts: make(chan part), relinked: make(chan struct{}, 1), done: make(chan struct{}), log: log,
 	}
 	p.wait.Go(p.receive) // both end in Close
 	p.wait.Go(p.serve)
@@ -95,13 +97,37 @@ func (p *Parent) ask(request []byte, unless <-chan struct{}) <-chan message {
 	return q.reply
 }
 
+// Born says which child of ours the Envoy is.
+func (p *Parent) Born(pid int) { p.envoy.pid.Store(int64(pid)) }
+
+// Meet connects to the Envoy that is behind the socket now (see partner). Without
+// it the first word does.
+func (p *Parent) Meet() error {
+	_, err := p.envoy.meet()
+	return err
+}
+
 // say sends a request that has no answer.
 func (p *Parent) say(request []byte) error {
+	met, err := p.envoy.meet()
+	if err != nil {
+		return err
+	}
 	// A parent that reads nothing must not stop us; its queue holds far more than
 	// there is to say.
-	p.conn.SetWriteDeadline(time.Now().Add(time.Second))
-	_, err := p.conn.WriteToUnix(request, p.socket)
+	met.SetWriteDeadline(time.Now().Add(time.Second))
+	_, err = met.Write(request)
 	return err
+}
+
+// AskToDrain has the Envoy drain: its keep-alives are told to close and new
+// connections are refused at once (fact 6). For one without admin that is to be
+// stopped.
+func (p *Parent) AskToDrain() error {
+	if err := p.say(drainRequest); err != nil {
+		return fmt.Errorf("hot-restart socket: %w", err)
+	}
+	return nil
 }
 
 // Responds asks for the stats, as a child does at each of its flushes: an answer
@@ -114,6 +140,16 @@ func (p *Parent) Responds(ctx context.Context) bool {
 		return ok
 	case <-ctx.Done():
 		return false
+	}
+}
+
+// Relinked tells that the Envoy's answers may have gone to another supervisor for
+// a while, and come to us again. A question that it has by now may have been
+// answered there, and would be waited for without end.
+func (p *Parent) Relinked() {
+	select {
+	case p.relinked <- struct{}{}:
+	default: // it is told already
 	}
 }
 
@@ -136,6 +172,7 @@ var goneMark = []byte("aether: this parent is dead")
 func (p *Parent) Close() {
 	p.conn.Close()
 	p.wait.Wait()
+	p.envoy.close()
 	os.Remove(p.answers.Name)
 }
 
@@ -165,6 +202,15 @@ func (p *Parent) serve() {
 			if len(queue) > 1 {
 				continue
 			}
+		case <-p.relinked:
+			if len(queue) == 0 {
+				continue
+			}
+			// Envoy answers in order: what it says to this one comes after whatever it
+			// says to the other, which is no answer to it, or is one of the same kind.
+			queue = append([]*question{{data: statsRequest, again: true}}, queue...)
+			got.close() // half an answer
+			got = message{}
 		case d, ok := <-p.parts:
 			switch {
 			case !ok:
@@ -203,6 +249,10 @@ func (p *Parent) answered(queue []*question, m message) []*question {
 		m.close()
 		return queue
 	}
+	if queue[0].again {
+		m.close()
+		return queue[1:]
+	}
 	select {
 	case queue[0].reply <- m:
 	case <-queue[0].unless:
@@ -223,7 +273,7 @@ func (p *Parent) askNext(queue []*question) (left []*question, gone bool) {
 	switch {
 	case err == nil || errors.Is(err, net.ErrClosed):
 		return queue, false
-	case errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT):
+	case errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ENOTCONN):
 		return queue, true
 	}
 	p.log.Warn("a request can't be sent to the parent", "request", ParseRequest(queue[0].data).String(), "error", err)
@@ -232,7 +282,9 @@ func (p *Parent) askNext(queue []*question) (left []*question, gone bool) {
 
 func fail(queue []*question) []*question {
 	for _, q := range queue {
-		close(q.reply)
+		if !q.again {
+			close(q.reply)
+		}
 	}
 	return nil
 }

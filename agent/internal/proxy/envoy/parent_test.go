@@ -30,6 +30,8 @@ func newFamily(t *testing.T) *family {
 	return f
 }
 
+func (f *family) envoyName() string { return f.Parent.envoy.name.Name }
+
 // reads is the Envoy reading its next request.
 func (f *family) reads(want Request) {
 	f.Helper()
@@ -74,6 +76,61 @@ func long(size int) (datagrams [][]byte) {
 		datagrams, all = append(datagrams, all[:n]), all[n:]
 	}
 	return datagrams
+}
+
+// TestASecondEnvoyAtTheSameNameIsToldNothing: of a supervisor that was stopped
+// the Envoy may have died, and another pod's may sit in its seat.
+func TestASecondEnvoyAtTheSameNameIsToldNothing(t *testing.T) {
+	f := newFamily(t)
+	defer f.Close()
+	wantNil(t, f.Meet())
+	f.envoy.Close()
+	wantNil(t, os.Remove(f.envoyName()))
+	second := bind(t, f.envoyName())
+	wantError(t, f.AskToDrain(), "refused")
+	wantError(t, f.say(drainRequest), "")
+	f.takes(f.ask(statsRequest, never()), nil)
+	second.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+	if n, err := second.Read(make([]byte, largestDatagram)); err == nil {
+		t.Errorf("the second one was told something, %d bytes", n)
+	}
+}
+
+// The first answer went to another supervisor, or is still to come: either way
+// the second question gets its own.
+func TestAnAnswerThatWentElsewhereIsNotWaitedFor(t *testing.T) {
+	for name, late := range map[string]bool{"it went elsewhere": false, "it comes late": true} {
+		t.Run(name, func(t *testing.T) {
+			f := newFamily(t)
+			defer f.Close()
+			unwanted := make(chan struct{})
+			f.ask(request(ShutdownAdmin), unwanted)
+			f.reads(ShutdownAdmin)
+			close(unwanted)
+			wanted := f.ask(request(PassListenSocket), never())
+			f.Relinked()
+			f.reads(StatsRequest)
+			if late {
+				f.says(answerFor(ShutdownAdmin, time.Time{}))
+			}
+			f.says(answerFor(StatsRequest, time.Time{}))
+			f.reads(PassListenSocket)
+			answer := answerFor(PassListenSocket, time.Time{})
+			f.says(answer)
+			f.takes(wanted, answer)
+			f.Relinked() // nothing is asked
+			f.exchanges(StatsRequest)
+		})
+	}
+}
+
+// exchanges is a whole exchange.
+func (f *family) exchanges(r Request) {
+	f.Helper()
+	reply := f.ask(request(r), never())
+	f.reads(r)
+	f.says(answerFor(r, time.Time{}))
+	f.takes(reply, answerFor(r, time.Time{}))
 }
 
 func TestParentIsAskedOneThingAtATime(t *testing.T) {

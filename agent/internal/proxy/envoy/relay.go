@@ -17,10 +17,11 @@ import (
 // seconds later (fact 4).
 type Relay struct {
 	conn     *net.UnixConn
-	toChild  *net.UnixAddr
+	child    partner // the newcomer
 	opts     RelayOptions
 	requests chan part
 	commits  chan struct{}
+	spares   chan struct{}
 	closing  chan struct{}
 	wait     sync.WaitGroup
 }
@@ -46,13 +47,16 @@ func StartRelay(o RelayOptions) (*Relay, error) {
 		return nil, fmt.Errorf("bind the relay: %w", err)
 	}
 	r := &Relay{
-		conn: conn, toChild: unixgram(o.Child), opts: o,
-		requests: make(chan part), commits: make(chan struct{}, 1), closing: make(chan struct{}),
+		conn: conn, child: partner{name: unixgram(o.Child)}, opts: o,
+		requests: make(chan part), commits: make(chan struct{}, 1), spares: make(chan struct{}, 1), closing: make(chan struct{}),
 	}
 	r.wait.Go(r.receive) // both end in Close
 	r.wait.Go(r.serve)
 	return r, nil
 }
+
+// Born says which child of ours the newcomer is.
+func (r *Relay) Born(pid int) { r.child.pid.Store(int64(pid)) }
 
 // Commit passes the withheld drain_listeners, and from now on any other.
 func (r *Relay) Commit() {
@@ -62,11 +66,22 @@ func (r *Relay) Commit() {
 	}
 }
 
+// Spare keeps the newcomer's terminate from its parent from now on: an Envoy that
+// gets SIGTERM ends its parent as well (fact 15), and that one may be another
+// supervisor's, with connections.
+func (r *Relay) Spare() {
+	select {
+	case r.spares <- struct{}{}:
+	default: // it is told already
+	}
+}
+
 // Close ends the relay and takes its name away; only when the newcomer is dead.
 func (r *Relay) Close() {
 	close(r.closing)
 	r.conn.Close()
 	r.wait.Wait()
+	r.child.close()
 	os.Remove(r.opts.Listen)
 }
 
@@ -113,6 +128,8 @@ func (r *Relay) serve() {
 			s.replied(m, ok)
 		case <-r.commits:
 			s.decide(relayInput{commit: true})
+		case <-r.spares:
+			s.decide(relayInput{spare: true})
 		case <-tick.C:
 			s.ticked()
 		case <-r.closing:
@@ -153,6 +170,11 @@ func (s *service) arrived(d part) {
 	}
 	if first {
 		s.opts.Seen(k)
+	}
+	select {
+	case <-s.spares: // it was said before
+		s.decide(relayInput{spare: true})
+	default:
 	}
 	s.decide(relayInput{request: d.data})
 }
@@ -226,7 +248,13 @@ func (s *service) answerMyself(kind Request) []byte {
 // tell sends a datagram to the newcomer. One that is stopped is waited for,
 // until it goes on or Close.
 func (s *service) tell(p part) {
-	if err := p.send(s.conn, s.toChild); err != nil { // it is dead; whoever reaps it tells of it
+	conn, err := s.child.meet()
+	if err != nil {
+		p.close()
+	} else {
+		err = p.send(conn)
+	}
+	if err != nil { // it is dead; whoever reaps it tells of it
 		s.opts.Log.Debug("relay: the newcomer can't be answered", "error", err)
 	}
 }

@@ -121,6 +121,48 @@ func TestRelayWithholdsTheDrainUntilTheCommit(t *testing.T) {
 	}
 }
 
+// TestASecondNewcomerAtTheSameNameIsAnsweredNothing: of a supervisor that was
+// stopped the newcomer may have died, and another pod's may sit in its seat. It
+// would abort for an answer to what it hasn't asked.
+func TestASecondNewcomerAtTheSameNameIsAnsweredNothing(t *testing.T) {
+	s := newStand(t)
+	defer s.end()
+	s.exchange(PassListenSocket)
+	s.asks(StatsRequest)
+	s.gets("parent", s.parent, request(StatsRequest))
+	s.child.Close()
+	wantNil(t, os.Remove(s.opts.Child))
+	second := bind(t, s.opts.Child)
+	s.replies(answerFor(StatsRequest, time.Time{}))
+	second.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	if n, err := second.Read(make([]byte, largestDatagram)); err == nil {
+		t.Errorf("the second one was answered, %d bytes", n)
+	}
+}
+
+// The same where nothing was said to the first one yet: its pid tells.
+func TestADeadChildIsNotMet(t *testing.T) {
+	dir := shortDir(t)
+	p := partner{name: unixgram(filepath.Join(dir, "child"))}
+	defer p.close()
+	bind(t, p.name.Name)
+	pid, err := syscall.ForkExec("/bin/true", []string{"true"}, nil)
+	wantNil(t, err)
+	defer syscall.Wait4(pid, nil, 0, nil)
+	for i := 0; !hasEnded(pid); i++ {
+		if i > 1000 {
+			t.Fatal("it doesn't end")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	p.pid.Store(int64(pid))
+	_, err = p.meet()
+	wantError(t, err, "has ended")
+	p.pid.Store(int64(os.Getpid()))
+	_, err = p.meet()
+	wantNil(t, err)
+}
+
 // Listening sockets come along; none stays with us.
 func TestRelayHandsListeningSocketsOn(t *testing.T) {
 	s := newStand(t)
@@ -204,7 +246,7 @@ func TestRelayTakesBackTheGaugesOfAParentThatIsGone(t *testing.T) {
 func TestRelayAnswersForAParentThatIsStopped(t *testing.T) {
 	conn := bind(t, filepath.Join(shortDir(t), "relay"))
 	s := service{
-		Relay:    &Relay{conn: conn, toChild: unixgram("/nowhere"), opts: RelayOptions{Log: slog.New(slog.DiscardHandler)}},
+		Relay:    &Relay{conn: conn, child: partner{name: unixgram("/nowhere")}, opts: RelayOptions{Log: slog.New(slog.DiscardHandler)}},
 		state:    relayState{waits: StatsRequest, asked: true},
 		patience: statsPatience,
 	}

@@ -29,12 +29,13 @@ func (l *RelayLogic) Asked(r Request) []RelayDeed {
 	return l.next(relayInput{request: frame(0x0a, 2, byte(r)<<3|2, 0)})
 }
 
-// Answered, Gone, Overdue and Commit are what else may happen to a relay: the
+// Answered, Gone, Overdue, Commit and Spare are what else may happen to a relay: the
 // parent answers its question, or it is dead, or silent for StatsPatience.
 func (l *RelayLogic) Answered() []RelayDeed { return l.next(relayInput{answered: true}) }
 func (l *RelayLogic) Gone() []RelayDeed     { return l.next(relayInput{gone: true}) }
 func (l *RelayLogic) Overdue() []RelayDeed  { return l.next(relayInput{overdue: true}) }
 func (l *RelayLogic) Commit() []RelayDeed   { return l.next(relayInput{commit: true}) }
+func (l *RelayLogic) Spare() []RelayDeed    { return l.next(relayInput{spare: true}) }
 
 func (l *RelayLogic) next(in relayInput) []RelayDeed {
 	var outs []relayOutput

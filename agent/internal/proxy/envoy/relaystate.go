@@ -7,6 +7,7 @@ type relayInput struct {
 	gone     bool   // or never will: it is dead
 	overdue  bool   // it has not answered for statsPatience
 	commit   bool
+	spare    bool // the newcomer's end is not the parent's
 }
 
 // relayOutput is one thing that a relay does; exactly one field is set.
@@ -37,6 +38,9 @@ func (s relayState) next(in relayInput) (relayState, []relayOutput) {
 		return s.parentGone()
 	case in.commit:
 		return s.commit()
+	case in.spare:
+		s.passTerminate, s.ended = false, nil
+		return s, nil
 	case in.answered:
 		return s.answered()
 	case in.overdue:

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // Generations that Envoy's names tell apart: only epoch mod 3 counts (fact 7).
@@ -58,6 +59,32 @@ func (d SeatDirs) Prepare(epoch int) error {
 
 // Clear removes an epoch's seat directory.
 func (d SeatDirs) Clear(epoch int) error { return os.RemoveAll(d.Dir(epoch)) }
+
+// SetNumber says which epoch sits there, and whether it is committed. It is the
+// target of a link that leads nowhere: replaced at once, and read without opening
+// what somebody may have put there.
+func (d SeatDirs) SetNumber(epoch int, committed bool) error {
+	text := strconv.Itoa(epoch)
+	if committed {
+		text += committedSuffix
+	}
+	return relink(text, d.number(epoch))
+}
+
+// Number is what SetNumber has said; not ok if nobody has.
+func (d SeatDirs) Number(seat int) (epoch int, committed, ok bool) {
+	text, err := os.Readlink(d.number(seat))
+	text, committed = strings.CutSuffix(text, committedSuffix)
+	epoch, bad := strconv.Atoi(text)
+	if err != nil || bad != nil || epoch < 0 || epoch%Seats != seat%Seats {
+		return 0, false, false
+	}
+	return epoch, committed, true
+}
+
+func (d SeatDirs) number(epoch int) string { return filepath.Join(d.Dir(epoch), "epoch") }
+
+const committedSuffix = " committed"
 
 // Answers is where we take an epoch's answers to its children (see Parent).
 func (d SeatDirs) Answers(epoch int) string { return d.SocketPath(epoch) + "_answers" }
@@ -118,6 +145,16 @@ func (d SeatDirs) IsTaken(parent int) bool {
 func (d SeatDirs) AnswersAreOurs(parent int) bool {
 	target, err := os.Readlink(d.Socket(parent, "child", parent+1))
 	return err == nil && target == d.Answers(parent)
+}
+
+// AnswersLinked tells one link for a parent's answers from another, even to the
+// same place: whoever was a parent's newcomer has linked them. "": there is none.
+func (d SeatDirs) AnswersLinked(parent int) string {
+	var stat syscall.Stat_t
+	if syscall.Lstat(d.Socket(parent, "child", parent+1), &stat) != nil {
+		return ""
+	}
+	return fmt.Sprint(stat.Ino, stat.Mtim)
 }
 
 // Unlink takes back what was linked under a living parent's path; its answers

@@ -35,6 +35,29 @@ func TestEachEpochModThreeHasItsOwnPath(t *testing.T) {
 	}
 }
 
+func TestASeatTellsWhoSitsThere(t *testing.T) {
+	d := seats(t)
+	if _, _, ok := d.Number(1); ok {
+		t.Error("nobody has said anything")
+	}
+	for _, committed := range []bool{false, true} {
+		wantNil(t, d.SetNumber(7, committed))
+		if epoch, is, ok := d.Number(1); epoch != 7 || is != committed || !ok {
+			t.Errorf("%d, %t, %t", epoch, is, ok)
+		}
+	}
+	wantNil(t, d.Prepare(10))
+	if _, _, ok := d.Number(1); ok {
+		t.Error("the next one in the seat is told by the last one's number")
+	}
+	for _, garbage := range []string{"8", "-2", "x", "7 committed committed", "/etc/passwd", "99999999999999999999"} {
+		wantNil(t, relink(garbage, d.number(1)))
+		if epoch, _, ok := d.Number(1); ok {
+			t.Errorf("%q is taken for %d", garbage, epoch)
+		}
+	}
+}
+
 func TestAStateDirectoryThatIsTooLongIsRefused(t *testing.T) {
 	d := SeatDirs{BaseID: 1}
 	longest := len(d.Socket(0, "udp_parent", 2))

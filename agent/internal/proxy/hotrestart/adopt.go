@@ -20,7 +20,7 @@ const peerPause = 200 * time.Millisecond
 func (sh *shell) adopt(a Adopt) {
 	p := sh.inputs[a.Input.ID].peer
 	ctx, stop := context.WithCancel(sh.ctx)
-	c := &child{epoch: a.Epoch, parent: none, foreign: true, admin: envoy.NewAdmin(p.admin), ctx: ctx, stop: stop, launched: make(chan struct{})}
+	c := &child{epoch: a.Epoch, parent: none, foreign: true, sitter: p.sitter, admin: envoy.NewAdmin(p.admin), ctx: ctx, stop: stop, launched: make(chan struct{})}
 	close(c.launched)
 	if p.known != nil {
 		c.known.Store(p.known)
@@ -28,13 +28,20 @@ func (sh *shell) adopt(a Adopt) {
 	sh.children[a.Epoch] = c
 	sh.background(func() {
 		b := backoff{peerPause, peerPause}
-		for envoy.Alive(sh.dirs.Socket(c.epoch, "child", c.epoch)) {
+		for sh.sits(c) {
 			if !b.wait(c.ctx) {
 				return
 			}
 		}
 		sh.tell(c, Exited{Epoch: c.epoch, Status: "its socket answers no more"})
 	})
+}
+
+// sits tells whether the very Envoy that was found still sits there, and no other
+// of that number.
+func (sh *shell) sits(foreign *child) bool {
+	at := envoy.SitterAt(sh.dirs.Socket(foreign.epoch, "child", foreign.epoch))
+	return at != envoy.Sitter{} && at == foreign.sitter
 }
 
 // errPeerGone: whom it follows has ended since it was seen.
@@ -44,7 +51,7 @@ var errPeerGone = errors.New("the other pod's epoch has ended meanwhile")
 // seat we hold. So nobody else is between it and LIVE, and a flag in the
 // segment that says so was left by somebody dead (fact 2).
 func (sh *shell) follow(c, parent *child) error {
-	if !envoy.Alive(sh.dirs.Socket(parent.epoch, "child", parent.epoch)) {
+	if !sh.sits(parent) {
 		return errPeerGone
 	}
 	sh.repairSegment(c)
@@ -56,6 +63,9 @@ func (sh *shell) follow(c, parent *child) error {
 	c.ofParent, err = envoy.OpenParent(sh.dirs.Socket(parent.epoch, "parent", parent.epoch), sh.dirs.Taken(c.epoch, timed), sh.log.With("epoch", parent.epoch))
 	if err != nil {
 		return err
+	}
+	if err := c.ofParent.Meet(); err != nil || !sh.sits(parent) {
+		return errPeerGone
 	}
 	if err := sh.dirs.LinkTaken(parent.epoch, c.epoch, timed); errors.Is(err, fs.ErrNotExist) {
 		return errPeerGone

@@ -9,18 +9,23 @@ import (
 )
 
 // census is a look at who lives on this base-id (rule 10): never from a recorded
-// number, but from seats' locks and sockets that answer.
+// number alone, but from seats' locks and sockets that answer. Whoever sits there
+// says himself which epoch he is, in a directory that is made anew with each.
 type census struct {
-	live      [envoy.Seats]bool // an Envoy of our state directory, by its lock and its socket
-	tended    [envoy.Seats]bool // its supervisor lives as well
-	stranger  string            // somebody who isn't ours
-	heartbeat coordination.Heartbeat
-	beats     bool // there is a heartbeat
+	seats    [envoy.Seats]sitting
+	stranger string // somebody who isn't ours
+}
+
+// sitting is a seat.
+type sitting struct {
+	live      bool // an Envoy of our state directory, by its lock and its socket
+	tended    bool // its supervisor lives as well
+	epoch     int  // its full number
+	committed bool
 }
 
 func (sh *shell) whoLives() (census, error) {
 	var c census
-	c.heartbeat, c.beats = coordination.ReadHeartbeat(sh.cfg.StateDir)
 	for seat := range envoy.Seats {
 		held, err := coordination.SeatHeld(shmDir, sh.cfg.BaseID, seat)
 		if err != nil {
@@ -29,8 +34,9 @@ func (sh *shell) whoLives() (census, error) {
 		answers := envoy.Alive(sh.dirs.Socket(seat, "child", seat))
 		switch {
 		case held && answers:
-			c.live[seat] = true
-			c.tended[seat] = envoy.Alive(sh.dirs.Answers(seat))
+			s := sitting{live: true, tended: envoy.Alive(sh.dirs.Answers(seat))}
+			s.epoch, s.committed = sh.numberAt(seat)
+			c.seats[seat] = s
 		case held:
 			c.stranger = fmt.Sprintf("base-id %d is taken: seat %d is held by an Envoy of another state directory; choose another --base-id", sh.cfg.BaseID, seat)
 		case answers:
@@ -40,6 +46,43 @@ func (sh *shell) whoLives() (census, error) {
 		}
 	}
 	return c, nil
+}
+
+// numberAt is the number of the epoch in a seat. Where that can't be read it is
+// the largest that fits and isn't newer than the heartbeat's: to take a newcomer
+// for an old epoch only leads to a seat that is held.
+func (sh *shell) numberAt(seat int) (epoch int, committed bool) {
+	if epoch, committed, ok := sh.dirs.Number(seat); ok {
+		return epoch, committed
+	}
+	h, _ := coordination.ReadHeartbeat(sh.cfg.StateDir)
+	for epoch = h.Epoch; epoch > seat && epoch%envoy.Seats != seat; {
+		epoch--
+	}
+	return max(epoch, seat), false
+}
+
+// newcomerBut tells whether an Envoy that is not committed lives in another seat.
+func (sh *shell) newcomerBut(epoch int) bool {
+	for seat := range envoy.Seats {
+		if seat == epoch%envoy.Seats || !envoy.Alive(sh.dirs.Socket(seat, "child", seat)) {
+			continue
+		}
+		if _, committed := sh.numberAt(seat); !committed {
+			return true
+		}
+	}
+	return false
+}
+
+// newerThan tells whether an Envoy lives that has come after an epoch.
+func (sh *shell) newerThan(epoch int) bool {
+	for seat := range envoy.Seats {
+		if n, _ := sh.numberAt(seat); n > epoch && envoy.Alive(sh.dirs.Socket(seat, "child", seat)) {
+			return true
+		}
+	}
+	return false
 }
 
 // answers tells whether anybody is at an epoch's names.
@@ -60,45 +103,45 @@ type verdict struct {
 // seconds (fact 4).
 const goodbye = 15 * time.Second
 
-// judge finds the newest: the live seat whose next seat is not live. One after
-// the heartbeat's is on its way, and somebody else's business for a while. One
-// before it has lost its successor: nobody serves, and if somebody is about to
-// start that one again, the seat's lock decides between us.
-func (c census) judge(handoff time.Duration) verdict {
-	newest := -1
-	for seat := range envoy.Seats {
-		if c.live[seat] && !c.live[(seat+1)%envoy.Seats] {
-			newest = seat
-		}
-	}
-	all := c.live[0] && c.live[1] && c.live[2]
-	if all && c.beats {
-		newest = c.heartbeat.Epoch % envoy.Seats
-	}
+// longestTry is how long a newcomer may live that is not committed: until its
+// deadline, and then until its connections have ended (rule 7). Whoever is there
+// for longer has a supervisor that is stopped.
+func (l Limits) longestTry() time.Duration {
+	return l.Handoff + min(2*l.Drain, l.Parent) + 10*time.Second
+}
+
+// judge finds the newest. One that isn't committed is on its way, and somebody
+// else's business for a while. One whose successor has died serves nobody, and if
+// somebody is about to start that one again, the seat's lock decides between us.
+// The seat after it may still be the oldest one's.
+func (c census) judge(handoff, try time.Duration) verdict {
+	newest := c.newest()
 	switch {
 	case c.stranger != "":
 		return verdict{newest: -1, awaits: c.stranger, atMost: goodbye, refused: true}
-	case newest < 0 && !all:
+	case newest == nil:
 		return verdict{newest: -1}
-	case all:
-		return verdict{newest: c.number(max(newest, 0)), awaits: "the oldest of three epochs to end", atMost: handoff, refused: true}
-	case !c.tended[newest]:
-		return verdict{newest: c.number(newest), awaits: fmt.Sprintf("epoch %d, whose supervisor is dead, to end", c.number(newest)), atMost: goodbye}
-	case c.beats && c.heartbeat.Epoch%envoy.Seats != (newest+2)%envoy.Seats:
-		return verdict{newest: c.number(newest)}
 	}
-	return verdict{newest: c.number(newest), awaits: fmt.Sprintf("epoch %d to be committed or taken back", c.number(newest)), atMost: handoff}
+	next := c.seats[(newest.epoch+1)%envoy.Seats]
+	switch {
+	case next.live:
+		return verdict{newest: newest.epoch, awaits: fmt.Sprintf("epoch %d to end, which is the oldest and sits where the next one will", next.epoch), atMost: handoff, refused: true}
+	case !newest.tended:
+		return verdict{newest: newest.epoch, awaits: fmt.Sprintf("epoch %d, whose supervisor is dead, to end", newest.epoch), atMost: goodbye}
+	case !newest.committed:
+		return verdict{newest: newest.epoch, awaits: fmt.Sprintf("epoch %d to be committed or taken back", newest.epoch), atMost: try}
+	}
+	return verdict{newest: newest.epoch}
 }
 
-// number is the full number of the epoch at a seat: near the heartbeat's, else
-// the smallest that fits.
-func (c census) number(seat int) int {
-	if c.beats {
-		for _, n := range []int{c.heartbeat.Epoch, c.heartbeat.Epoch + 1, c.heartbeat.Epoch - 1} {
-			if n >= 0 && n%envoy.Seats == seat {
-				return n
-			}
+func (c census) newest() (newest *sitting) {
+	for i := range c.seats {
+		if s := &c.seats[i]; s.live && (newest == nil || s.epoch > newest.epoch) {
+			newest = s
 		}
 	}
-	return seat
+	return newest
 }
+
+// anybody tells whether one of ours lives.
+func (c census) anybody() bool { return c.newest() != nil }

@@ -19,8 +19,9 @@ import (
 // and don't change after.
 type child struct {
 	epoch, parent int
-	foreign       bool   // another supervisor's: it has an admin, and a socket that can be asked
-	input         *input // nil of a foreign one
+	foreign       bool         // another supervisor's: it has an admin, and a socket that can be asked
+	sitter        envoy.Sitter // that one
+	input         *input       // nil of a foreign one
 	admin         *envoy.Admin
 	tail          *tail
 	ctx           context.Context // ends when it is taken back or has ended
@@ -31,6 +32,7 @@ type child struct {
 	hurry         sync.Once
 
 	launched chan struct{}
+	older    [envoy.Seats]envoy.Sitter // who lived when it took its seat
 	proc     *process.Process
 	relay    *envoy.Relay
 	asParent *envoy.Parent    // what it answers its own children
@@ -62,12 +64,18 @@ func (sh *shell) launch(a Launch) {
 	if sh.started.IsZero() {
 		sh.started = time.Now()
 	}
+	var older *[envoy.Seats]envoy.Sitter
+	if sh.state.Lost != nil { // it has lived before, and may have been followed since
+		before := sh.older
+		older = &before
+	}
+	leads := sh.state.servingEpoch() == a.Parent
 	first, doubt := sh.started, time.Time{}
 	if parent != nil {
 		doubt = parent.doubt
 	}
 	sh.background(func() {
-		failed := sh.start(c, parent, doubt, first)
+		failed := sh.start(c, parent, start{leads, older, doubt, first})
 		close(c.launched)
 		l := Launched{Epoch: c.epoch, Failed: failed}
 		if c.proc != nil {
@@ -78,8 +86,16 @@ func (sh *shell) launch(a Launch) {
 	})
 }
 
-func (sh *shell) start(c, parent *child, doubt, first time.Time) *Refusal {
-	if !sh.outwait(c, parent, doubt) {
+// start is what a launch needs of the owner's, by value.
+type start struct {
+	leads bool                       // its parent is our serving epoch
+	older *[envoy.Seats]envoy.Sitter // nil: whoever lives now
+	doubt time.Time
+	first time.Time
+}
+
+func (sh *shell) start(c, parent *child, s start) *Refusal {
+	if !sh.outwait(c, parent, s.doubt) {
 		return &Refusal{Step: "prepare the seat", Text: unread, Code: ExitUnexpected}
 	}
 	c.want = sh.askParent(c, parent)
@@ -88,12 +104,18 @@ func (sh *shell) start(c, parent *child, doubt, first time.Time) *Refusal {
 		return &Refusal{Step: "take the seat", Text: err.Error(), Code: ExitTaken, Again: errors.Is(err, coordination.ErrSeatHeld)}
 	}
 	defer seat.Release() // Envoy inherits it: held while that Envoy lives
+	if c.older = sh.sitters(); s.older != nil {
+		c.older = *s.older
+	}
+	if parent != nil && (s.leads && sh.passed(parent) || sh.newerThan(c.parent)) {
+		return &Refusal{Step: "take the seat", Text: "another pod's epoch serves in place of its parent", Code: ExitTaken, Again: parent.foreign}
+	}
 	if parent == nil {
 		if err := sh.alone(); err != nil {
 			return &Refusal{Step: "take the seat", Text: err.Error(), Code: ExitTaken, Again: true}
 		}
 	}
-	if err := sh.standBetween(c, parent, first); err != nil {
+	if err := sh.standBetween(c, parent, s.first); err != nil {
 		return &Refusal{Step: "prepare the seat", Text: err.Error(), Code: ExitUnexpected, Again: errors.Is(err, errPeerGone)}
 	}
 	if err := sh.fork(c, seat); err != nil {
@@ -107,7 +129,22 @@ func (sh *shell) start(c, parent *child, doubt, first time.Time) *Refusal {
 // real names.
 func (sh *shell) standBetween(c, parent *child, first time.Time) (err error) {
 	c.seated = true
+	if parent != nil {
+		// They may still go to a dead newcomer's directory, which we are about to
+		// remove: an answer that finds no name at all ends the parent (fact 4).
+		if err := sh.dirs.LinkAnswers(c.parent); errors.Is(err, os.ErrNotExist) && parent.foreign {
+			return errPeerGone
+		} else if err != nil {
+			return err
+		}
+		if !parent.foreign {
+			parent.asParent.Relinked()
+		}
+	}
 	if err := sh.dirs.Prepare(c.epoch); err != nil {
+		return err
+	}
+	if err := sh.dirs.SetNumber(c.epoch, false); err != nil {
 		return err
 	}
 	c.asParent, err = envoy.OpenParent(sh.dirs.Socket(c.epoch, "parent", c.epoch), sh.dirs.Answers(c.epoch), sh.log.With("epoch", c.epoch))
@@ -123,6 +160,10 @@ func (sh *shell) standBetween(c, parent *child, first time.Time) (err error) {
 			return err
 		}
 		from = c.ofParent
+	} else {
+		// Another supervisor's newcomer may have been killed in this seat, which is
+		// ours now, before we ever saw it (fact 2).
+		sh.repairSegment(c)
 	}
 	if err := sh.dirs.LinkUDP(c.parent, c.epoch); err != nil {
 		return err
@@ -163,6 +204,10 @@ func (sh *shell) fork(c *child, seat *coordination.Seat) error {
 	})
 	if err != nil {
 		return errors.Join(err, r.Close())
+	}
+	c.asParent.Born(c.proc.Pid())
+	if c.relay != nil {
+		c.relay.Born(c.proc.Pid())
 	}
 	sh.background(func() { c.tail.read(r) }) // ends with the last writer
 	if c.parent >= 0 {
@@ -207,7 +252,7 @@ func (sh *shell) reap(c *child) {
 	e := Exited{Epoch: c.epoch, Status: status.String(), Code: code, Log: c.tail.lines()}
 	_ = sh.ask(context.WithoutCancel(sh.ctx), func(sh *shell) {
 		if sh.children[c.epoch] == c {
-			e.Rival = sh.followed(c.epoch)
+			e.Rival = sh.followed(c.epoch) || sh.followedSoon(c.epoch) || sh.newerThan(c.epoch)
 			sh.step(e)
 		}
 	})
@@ -307,6 +352,9 @@ func (sh *shell) signal(a Signal) {
 	if c == nil || c.proc == nil {
 		return
 	}
+	if c.ofParent != nil && c.relay != nil && a.Signal == syscall.SIGTERM {
+		c.relay.Spare()
+	}
 	if err := c.proc.Signal(a.Signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		sh.log.Warn("signal", "epoch", a.Epoch, "signal", a.Signal.String(), "error", err)
 	}
@@ -314,7 +362,7 @@ func (sh *shell) signal(a Signal) {
 
 func (sh *shell) commit(epoch int) {
 	c := sh.children[epoch]
-	c.committed = true
+	c.committed, sh.older = true, c.older
 	if c.relay != nil {
 		c.relay.Commit()
 	}

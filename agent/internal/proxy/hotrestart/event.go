@@ -35,6 +35,10 @@ type (
 		Drained   bool // our own epoch has closed its listening sockets
 		AdminLost bool // our own epoch's admin answers no more; only when nobody lives there
 	}
+	// Followed: another supervisor's epoch has attached to our newcomer, which it
+	// took for committed after waiting for as long as a handoff may last. We were
+	// stopped meanwhile.
+	Followed struct{ Epoch int }
 	// Launched: the fork has happened, or could not.
 	Launched struct {
 		Epoch, Pid int

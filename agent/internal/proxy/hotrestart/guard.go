@@ -58,4 +58,7 @@ func (t *turn) asked(e Asked) {
 		g.Told = true
 		t.log(slog.LevelWarn, "the serving epoch's admin is silent, but it lives: its hot-restart socket answers", "epoch", g.Epoch, "silent", silent)
 	}
+	if t.Heal == nil && t.newcomer() == nil && t.ours() != nil {
+		t.adminLost() // perhaps to another pod's newcomer, which came and went before we saw it
+	}
 }

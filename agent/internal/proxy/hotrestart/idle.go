@@ -146,5 +146,5 @@ func (sh *shell) askToDrain(ctx context.Context, c *child) error {
 		return c.admin.DrainListeners(ctx, true, true)
 	}
 	sh.log.Warn("stop: the admin is silent; draining by the hot-restart socket", "epoch", c.epoch, "error", err)
-	return envoy.AskToDrain(sh.dirs.Socket(c.epoch, "parent", c.epoch))
+	return c.asParent.AskToDrain()
 }

@@ -133,6 +133,12 @@ func (sh *shell) prepare(ctx context.Context, r reading) (*input, *Refusal) {
 	if refusal := sh.checkHandoff(in, r); refusal != nil {
 		return nil, refusal
 	}
+	if p != nil && sh.cutsGrandparent(p, in) {
+		if refusal := sh.awaitGrandparent(ctx, r.ID, p); refusal != nil {
+			return nil, refusal
+		}
+		return sh.prepare(ctx, r) // the file may be another by now, and so may be who lives
+	}
 	if refusal := checkFiles(in, r.known, in.workers); refusal != nil {
 		return nil, refusal
 	}

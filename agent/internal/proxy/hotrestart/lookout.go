@@ -12,6 +12,7 @@ const (
 	lookoutPause = time.Second            // nobody is there
 	rivalPause   = 200 * time.Millisecond // somebody is
 	ownRetry     = time.Second            // what a rival's supervisor has to start it again
+	seatPatience = 5 * time.Second        // what may pass between taking a seat and answering there
 )
 
 // lookout watches the seat after our newest epoch's for another supervisor's
@@ -22,6 +23,7 @@ type lookout struct {
 	next    int       // the seat's epoch
 	ports   counter   // of our own epoch
 	listens bool      // it has been seen to listen
+	linked  string    // by whom its answers were linked
 	gone    time.Time // since when nobody is there who was; zero: somebody is
 }
 
@@ -39,6 +41,7 @@ func (sh *shell) lookout(epoch int) {
 
 func (l *lookout) watch(ctx context.Context) {
 	l.drained() // now it listens, and that must have been seen once
+	l.linked = l.dirs.AnswersLinked(l.own.epoch)
 	b := backoff{lookoutPause, lookoutPause}
 	for b.wait(ctx) {
 		start := time.Now()
@@ -63,19 +66,25 @@ func (l *lookout) watch(ctx context.Context) {
 // look tells what is to be told, if anything.
 func (l *lookout) look(ctx context.Context, now *State) (Sighted, bool) {
 	rival := now.Rival
-	s := Sighted{Epoch: l.next, Lives: envoy.Alive(l.dirs.Socket(l.next, "child", l.next))}
+	s := Sighted{Epoch: l.next, Lives: l.follower(l.own, l.next)}
 	l.keepAnswers(ctx, s.Lives)
-	if rival != nil && rival.Superseded { // it may have been followed by another since
-		s.Lives = s.Lives || l.others(now)
-	}
+	// It may have come and gone between two looks, and been followed by another.
+	direct := s.Lives
+	s.Drained = rival != nil && rival.Superseded || (direct || rival == nil && l.passed(l.own)) && l.drained()
+	s.Lives = direct || s.Drained && l.others(now)
 	if s.Lives {
 		l.gone = time.Time{}
-		s.Relay = l.dirs.IsTaken(l.own.epoch)
-		s.Drained = rival != nil && rival.Superseded || l.drained()
+		s.Relay = !direct || l.dirs.IsTaken(l.own.epoch)
 		return s, true
 	}
-	if rival == nil {
-		return s, false
+	if rival == nil && !s.Drained {
+		// A newcomer that came and went between two looks may have taken the admin.
+		if linked := l.dirs.AnswersLinked(l.own.epoch); linked != l.linked {
+			l.linked = linked
+			l.own.asParent.Relinked()
+			s.AdminLost = !l.hasAdmin(ctx)
+		}
+		return s, s.AdminLost
 	}
 	if l.gone.IsZero() {
 		l.gone = time.Now()
@@ -84,31 +93,63 @@ func (l *lookout) look(ctx context.Context, now *State) (Sighted, bool) {
 		return s, false // its supervisor may start it again
 	}
 	seat, err := coordination.TrySeat(shmDir, l.cfg.BaseID, l.next%envoy.Seats)
-	if err != nil { // it is being started again
+	switch {
+	case err == nil:
+		defer seat.Release()
+		l.repair(l.next)
+	case time.Since(l.gone) < seatPatience: // it is being started
 		return s, false
 	}
-	defer seat.Release()
-	l.repair(l.next)
-	if !rival.Superseded {
-		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-		defer cancel()
-		_, err := ownAdmin(ctx, l.own)
-		s.AdminLost = err != nil
+	if rival != nil && !rival.Superseded {
+		s.AdminLost = !l.hasAdmin(ctx)
 	}
 	return s, true
+}
+
+func (l *lookout) hasAdmin(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	_, err := ownAdmin(ctx, l.own)
+	return err == nil
+}
+
+// sitters are who is at the seats.
+func (sh *shell) sitters() (all [envoy.Seats]envoy.Sitter) {
+	for seat := range all {
+		all[seat] = envoy.SitterAt(sh.dirs.Socket(seat, "child", seat))
+	}
+	return all
+}
+
+// follower tells whether another supervisor's Envoy has come to a seat since ours
+// was launched. Who sat there before is older than ours: of three epochs that
+// live, the first sits where the fourth will.
+func (sh *shell) follower(ours *child, seat int) bool {
+	at := envoy.SitterAt(sh.dirs.Socket(seat, "child", seat))
+	return at != envoy.Sitter{} && at != ours.older[seat%envoy.Seats]
 }
 
 // followed tells whether another supervisor's Envoy lives at the seat after an
 // epoch's.
 func (sh *shell) followed(epoch int) bool {
-	next := epoch + 1
-	return !sh.state.sits(next) && envoy.Alive(sh.dirs.Socket(next, "child", next))
+	c := sh.children[epoch]
+	return c != nil && c.isLaunched() && !sh.state.sits(epoch+1) && sh.follower(c, epoch+1)
 }
 
-// others tells whether anybody lives at a seat that is not ours.
+// followedSoon tells of one that has taken the seat and doesn't answer there yet.
+func (sh *shell) followedSoon(epoch int) bool {
+	next := epoch + 1
+	if sh.state.sits(next) || envoy.Alive(sh.dirs.Socket(next, "child", next)) {
+		return false
+	}
+	held, err := coordination.SeatHeld(shmDir, sh.cfg.BaseID, next%envoy.Seats)
+	return held && err == nil
+}
+
+// others tells whether anybody lives at a seat that is not ours, who is not older.
 func (l *lookout) others(now *State) bool {
 	for seat := range envoy.Seats {
-		if !now.sits(seat) && envoy.Alive(l.dirs.Socket(seat, "child", seat)) {
+		if !now.sits(seat) && l.follower(l.own, seat) {
 			return true
 		}
 	}
@@ -162,6 +203,11 @@ func (l *lookout) drained() bool {
 			return true
 		}
 	}
-	h, ok := coordination.ReadHeartbeat(l.cfg.StateDir)
-	return ok && h.Epoch == l.next
+	return l.passed(l.own)
+}
+
+// passed tells whether another epoch was committed after ours.
+func (sh *shell) passed(ours *child) bool {
+	h, ok := coordination.ReadHeartbeat(sh.cfg.StateDir)
+	return ok && h.Epoch > ours.epoch
 }

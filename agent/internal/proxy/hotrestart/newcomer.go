@@ -120,12 +120,16 @@ func (t *turn) drain(g *Generation, successor Mode) {
 	if g.Foreign { // its own supervisor counts it, and ends it (rule 11)
 		return
 	}
+	t.limitBy(g, successor)
+	t.act(Count{g.Epoch})
+}
+
+func (t *turn) limitBy(g *Generation, successor Mode) {
 	if successor == ModeRelay {
 		g.Deadline, g.Limit = t.at.Add(t.Limits.Parent), true
 	} else { // no deadline of ours (rule 6)
 		g.Deadline, g.Limit = time.Time{}, false
 	}
-	t.act(Count{g.Epoch})
 }
 
 // takeBack removes a newcomer without harming anybody (rule 7).
@@ -183,6 +187,9 @@ func (t *turn) removed(e Removed) {
 			t.adminLost()
 		}
 		return
+	}
+	if superseded && t.Ready != nil {
+		return // the newer input is launched instead, at the same number
 	}
 	t.respawn()
 }

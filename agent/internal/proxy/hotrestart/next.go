@@ -46,6 +46,8 @@ func next(s State, ev Event) (State, []Action) {
 		t.awaits(e)
 	case Sighted:
 		t.sighted(e)
+	case Followed:
+		t.followed(e.Epoch)
 	case Tick:
 	}
 	t.expire()

@@ -41,18 +41,31 @@ func (s *State) whyNot() string {
 func (t *turn) sighted(e Sighted) {
 	switch {
 	case t.newcomer() != nil || t.Stage >= Closing: // that seat is our own newcomer's
-	case t.Rival == nil && e.Lives:
-		if g := t.ours(); g != nil && g.Epoch+1 == e.Epoch {
-			t.contested(e)
+	case t.Rival == nil && (e.Lives || e.Drained):
+		if g := t.head(); g == nil || g.Epoch+1 != e.Epoch || !e.Lives && t.Stage != Running {
+			return
 		}
+		t.contested(e)
+		if !e.Lives { // it came, took over and went between two looks
+			t.supersede()
+			t.rivalGone(e)
+			return
+		}
+	case t.Rival == nil && e.AdminLost && t.ours() != nil && t.Heal == nil:
+		t.log(slog.LevelWarn, "another pod's epoch has come and gone", "other", e.Epoch)
+		t.adminLost()
 	case t.Rival == nil || t.Rival.Epoch != e.Epoch:
 	case !e.Lives:
 		t.rivalGone(e)
 		return
 	}
 	if r := t.Rival; r != nil && r.Epoch == e.Epoch && e.Lives {
-		if !r.Superseded {
+		switch {
+		case !r.Superseded:
 			r.Relay = e.Relay
+		case e.Relay && !r.Relay: // whoever would have ended ours is gone
+			r.Relay = true
+			t.limit(t.gen(r.Epoch - 1))
 		}
 		if e.Drained && !r.Superseded {
 			t.supersede()
@@ -65,9 +78,25 @@ func (t *turn) sighted(e Sighted) {
 func (t *turn) contested(e Sighted) {
 	t.Rival = &Rival{Epoch: e.Epoch}
 	t.putBack()
-	t.log(slog.LevelInfo, "contested: another pod's epoch is on its way to take over from ours; nothing is started meanwhile", "epoch", t.ours().Epoch, "other", e.Epoch)
+	t.log(slog.LevelInfo, "contested: another pod's epoch is on its way to take over from ours; nothing is started meanwhile", "epoch", e.Epoch-1, "other", e.Epoch)
 	if t.Leaving != nil {
 		t.Leaving.Until = t.at.Add(t.Limits.Handoff)
+	}
+	if !t.StopBy.IsZero() { // nobody else accepts yet, and it needs its parent
+		t.StopBy = t.at.Add(t.Limits.Handoff)
+		t.act(Lookout{e.Epoch - 1})
+	}
+}
+
+// followed: to take back a newcomer that is a parent by now would take its child
+// along, which may serve.
+func (t *turn) followed(epoch int) {
+	if g := t.gen(epoch); g != nil && g.uncommitted() {
+		if g.LiveAt.IsZero() {
+			g.LiveAt = t.at
+		}
+		t.log(slog.LevelWarn, "another pod's epoch takes over from the newcomer, which is committed as it is", "epoch", epoch, "missing", g.Missing)
+		t.commit(g)
 	}
 }
 
@@ -80,12 +109,14 @@ func (t *turn) supersede() {
 	t.log(slog.LevelInfo, "superseded: another pod's epoch serves in place of ours", "other", t.Rival.Epoch, "relay", t.Rival.Relay)
 	t.shelve()
 	t.Heal, t.Lost = nil, nil
-	if g := t.ours(); g != nil {
-		mode := ModePlain
-		if t.Rival.Relay {
-			mode = ModeRelay
-		}
+	mode := ModePlain
+	if t.Rival.Relay {
+		mode = ModeRelay
+	}
+	if g := t.head(); g != nil && g.Phase == Serving {
 		t.drain(g, mode)
+	} else if g != nil { // it had been followed before
+		t.limitBy(g, mode)
 	}
 	t.StopBy = time.Time{}
 	if t.Leaving != nil {
@@ -130,6 +161,7 @@ func (t *turn) rivalGone(e Sighted) {
 		if t.Leaving != nil {
 			t.Leaving.Until = t.at.Add(t.Limits.Successor)
 		}
+		t.StopBy = time.Time{} // the wait for connections begins anew
 		if e.AdminLost && t.Stage == Running && t.ours() != nil {
 			t.adminLost()
 		}
@@ -142,8 +174,8 @@ func (t *turn) rivalGone(e Sighted) {
 	t.putBack() // it was read when another lived
 	t.log(slog.LevelError, "orphaned: the successor of our epoch has gone; the node is ours again", "other", r.Epoch)
 	if g := t.gen(r.Epoch - 1); g != nil && g.Phase == Draining {
-		if !g.Limit && g.Input.Mode == ModeRelay { // its end is ours again
-			g.Deadline, g.Limit = t.at.Add(t.Limits.Parent), true
+		if g.Input.Mode == ModeRelay { // its end is ours again
+			t.limit(g)
 		}
 		t.Code, t.Reason = ExitNewest, fmt.Sprintf("epoch %d of another pod, our epoch's successor, has gone", r.Epoch)
 		t.Lost = &Lost{Epoch: r.Epoch, Input: g.Input}
@@ -153,12 +185,39 @@ func (t *turn) rivalGone(e Sighted) {
 	t.forgetPeer() // who lives is asked anew
 }
 
+// limit gives a draining epoch that has none a limit of ours.
+func (t *turn) limit(g *Generation) {
+	if g != nil && g.Phase == Draining && !g.Limit {
+		g.Deadline, g.Limit = t.at.Add(t.Limits.Parent), true
+	}
+}
+
 // takeNode looks who lives, and serves again, once nothing of ours is left.
 func (t *turn) takeNode() {
 	if t.Orphaned && t.own() == 0 && t.Code == 0 && t.Rival == nil && t.Wanted == nil && t.Reading == nil && t.Ready == nil {
 		t.Wanted = &Want{Triggers: []Trigger{TriggerRespawn}, Since: t.at}
 		t.act(Measure{"restart_triggers", 1, TriggerRespawn.String()})
 	}
+}
+
+// atStake is the epoch of ours that an event may be the end of.
+func (s *State) atStake(is any, at time.Time) (epoch int, ok bool) {
+	g, by := s.head(), s.StopBy
+	if n := s.newcomer(); n != nil && n.uncommitted() {
+		g, by = n, n.Deadline
+	} else if n != nil {
+		return 0, false
+	}
+	if g == nil || s.Rival != nil || s.Stage >= Closing {
+		return 0, false
+	}
+	switch is.(type) {
+	case Stop, Drained, Prepared:
+		return g.Epoch, true
+	case Tick:
+		return g.Epoch, !by.IsZero() && !at.Before(by)
+	}
+	return 0, false
 }
 
 // stay turns a stop into a wait for a successor: one is on its way, or may come

@@ -40,6 +40,7 @@ type shell struct {
 	unguard  context.CancelFunc
 	unlook   context.CancelFunc
 	waiters  map[int]chan Result
+	older    [envoy.Seats]envoy.Sitter // who lived before our newest committed epoch
 	nextWait int
 	started  time.Time // of the first epoch
 	work     sync.WaitGroup
@@ -69,11 +70,7 @@ func newShell(s *Supervisor) (*shell, error) {
 		unlook:     func() {},
 		trace:      newTracer(s.cfg.Tracer),
 	}
-	sh.state.Limits = Limits{
-		Handoff: s.cfg.HandoffDeadline, GiveWay: 10 * time.Second,
-		Drain: s.cfg.DrainTime, Parent: s.cfg.ParentShutdownTime, Kill: 5 * time.Second, Silent: s.cfg.AdminUnresponsiveDeadline,
-		Successor: s.cfg.SuccessorWait,
-	}
+	sh.state.Limits = s.limits()
 	if sh.concurrency, err = pinConcurrency(s.cfg.Concurrency, extra.Concurrency); err != nil {
 		return nil, &ExitError{Code: ExitUsage, Err: err}
 	}
@@ -95,10 +92,19 @@ func newShell(s *Supervisor) (*shell, error) {
 	return sh, nil
 }
 
+func (s *Supervisor) limits() Limits {
+	return Limits{
+		Handoff: s.cfg.HandoffDeadline, GiveWay: 10 * time.Second,
+		Drain: s.cfg.DrainTime, Parent: s.cfg.ParentShutdownTime, Kill: 5 * time.Second, Silent: s.cfg.AdminUnresponsiveDeadline,
+		Successor: s.cfg.SuccessorWait,
+	}
+}
+
 func (sh *shell) step(is any) { sh.apply(Event{At: time.Now(), Is: is}) }
 
 // apply lets next decide, then acts.
 func (sh *shell) apply(ev Event) {
+	sh.lookFirst(ev.Is)
 	var actions []Action
 	sh.state, actions = next(sh.state, ev)
 	sh.observe(ev.Is)
@@ -107,6 +113,22 @@ func (sh *shell) apply(ev Event) {
 	}
 	sh.metrics.lives(sh.state.own(), sh.state.servingEpoch())
 	sh.notify()
+}
+
+// lookFirst tells of another pod's epoch that has followed ours since we last
+// looked, before an event that may be the end of ours: the kubelet asks us to
+// stop as soon as that pod is ready.
+func (sh *shell) lookFirst(is any) {
+	epoch, ok := sh.state.atStake(is, time.Now())
+	switch {
+	case !ok || !sh.followed(epoch):
+	case sh.state.newcomer() != nil:
+		if c := sh.children[epoch]; c.proc != nil && sh.follower(c, epoch+1) {
+			sh.step(Followed{epoch})
+		}
+	default:
+		sh.step(Sighted{Epoch: epoch + 1, Lives: true, Relay: sh.dirs.IsTaken(epoch)})
+	}
 }
 
 // observe keeps what the core doesn't need to know.
@@ -181,6 +203,12 @@ func (sh *shell) background(f func()) { sh.work.Go(f) }
 // committed epoch.
 func (sh *shell) publish(epoch int, ready bool) {
 	sh.markVictims(epoch)
+	if err := sh.children[epoch].asParent.Meet(); err != nil {
+		sh.log.Warn("hot-restart socket", "epoch", epoch, "error", err)
+	}
+	if err := sh.dirs.SetNumber(epoch, true); err != nil {
+		sh.log.Warn("other supervisors take this epoch for one that is still to be committed", "epoch", epoch, "error", err)
+	}
 	if !ready {
 		sh.withdraw()
 	} else if err := sh.marker.Publish(); err != nil {
@@ -199,7 +227,7 @@ func (sh *shell) publish(epoch int, ready bool) {
 		Epoch: epoch, Generation: epoch + 1, Concurrency: sh.concurrency, Pod: os.Getenv("POD_NAME"),
 		Admin: sh.children[epoch].admin.Address().String(),
 	})
-	if err != nil { // a hint for people; nobody decides by it in place
+	if err != nil { // a hint, of which nothing depends in place
 		sh.log.Warn("heartbeat", "error", err)
 	}
 }

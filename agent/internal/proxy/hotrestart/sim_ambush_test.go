@@ -27,9 +27,11 @@ func (u *user) victim(arg byte) *simEnvoy {
 	case 2:
 		match = func(g *Generation) bool { return g.Phase == Draining || g.Phase == Ending }
 	}
-	if g := u.w.shell.state.where(match); g != nil {
-		if c := u.w.shell.children[g.Epoch]; c != nil && c.proc != nil && c.proc.alive {
-			return c.proc
+	for _, s := range slices.Backward(u.w.living()) {
+		if g := s.state.where(match); g != nil {
+			if c := s.children[g.Epoch]; c != nil && !c.foreign && c.proc != nil && c.proc.alive {
+				return c.proc
+			}
 		}
 	}
 	return nil

@@ -1,6 +1,8 @@
 package hotrestart
 
 import (
+	"errors"
+	"io/fs"
 	"time"
 
 	"aether.internal/agent/internal/proxy/envoy"
@@ -25,7 +27,12 @@ type simChild struct {
 	hasty        bool
 	committed    bool
 	doubt        time.Duration // until then it may answer a dead newcomer of plain mode
-	mayCut       bool          // its connections had all the time there was
+	before       func() [envoy.Seats]*simEnvoy
+	older        [envoy.Seats]*simEnvoy
+	leads        bool       // its parent serves, and is ours
+	foreign      bool       // another supervisor's
+	ofParent     *simParent // what another supervisor's parent answers it
+	mayCut       bool       // its connections had all the time there was
 
 	want  bool  // its parent had the dynamic listener
 	known *bool // whether it had it when last asked; nil: never asked
@@ -40,7 +47,15 @@ func (s *simShell) launch(a Launch) {
 	}
 	c := &simChild{epoch: a.Epoch, parent: a.Parent, input: in}
 	parent := s.children[a.Parent]
+	c.leads = s.state.servingEpoch() == a.Parent
 	s.children[a.Epoch] = c
+	again := s.state.Lost != nil
+	c.before = func() [envoy.Seats]*simEnvoy {
+		if again {
+			return s.older
+		}
+		return s.sitters()
+	}
 	s.outwait(c, parent, func(ok bool) {
 		if !ok {
 			s.hasLaunched(c, &Refusal{Step: "prepare the seat", Text: unread, Code: ExitUnexpected})
@@ -54,7 +69,7 @@ func (s *simShell) launch(a Launch) {
 // said last.
 func (s *simShell) askParent(c, parent *simChild, then func()) {
 	if parent == nil || !parent.input.boot.dynamic {
-		s.w.ours(0, then)
+		s.ours(0, then)
 		return
 	}
 	s.askAdmin(parent, func(p *simEnvoy) {
@@ -74,28 +89,46 @@ func (s *simShell) askAdmin(c *simChild, then func(*simEnvoy)) {
 	look = func() {
 		p := s.w.kernel.admin(address)
 		if p == nil && s.w.kernel.silent(address) && s.w.now < until {
-			s.w.ours(b.next(), look)
+			s.ours(b.next(), look)
 			return
 		}
 		then(p)
 	}
-	s.w.ours(b.next(), look)
+	s.ours(b.next(), look)
 }
 
 func (s *simShell) takeSeat(c, parent *simChild, until time.Duration) {
-	held := s.w.kernel.at(c.epoch) != nil || s.w.kernel.foreign[c.epoch%3]
-	switch {
-	case !held:
-		s.fork(c, parent)
+	seat := c.epoch % envoy.Seats
+	switch k := &s.w.kernel; {
+	case !k.held(seat):
+		k.holder[seat] = s
+		s.w.after(s.w.between(s.rng, 50*time.Microsecond, 2*time.Millisecond), func() {
+			k.holder[seat] = nil
+			if !s.dead {
+				s.fork(c, parent)
+			}
+		})
 	case c.over || s.w.now >= until:
-		s.hasLaunched(c, &Refusal{Step: "take the seat", Text: "it is held by somebody else", Code: ExitTaken})
+		s.hasLaunched(c, &Refusal{Step: "take the seat", Text: "it is held by somebody else", Code: ExitTaken, Again: true})
 	default:
-		s.w.ours(50*time.Millisecond, func() { s.takeSeat(c, parent, until) })
+		s.ours(50*time.Millisecond, func() { s.takeSeat(c, parent, until) })
 	}
 }
 
 func (s *simShell) fork(c, parent *simChild) {
-	s.standBetween(c, parent)
+	c.older = c.before()
+	if parent != nil && (c.leads && s.passed(parent) || s.newerThan(c.parent)) {
+		s.hasLaunched(c, &Refusal{Step: "take the seat", Text: "another pod's epoch serves in place of its parent", Code: ExitTaken, Again: parent.foreign})
+		return
+	}
+	if parent == nil && !s.alone() {
+		s.hasLaunched(c, &Refusal{Step: "take the seat", Text: "somebody else has started meanwhile", Code: ExitTaken, Again: true})
+		return
+	}
+	if err := s.standBetween(c, parent); err != nil {
+		s.hasLaunched(c, &Refusal{Step: "prepare the seat", Text: err.Error(), Code: ExitUnexpected, Again: errors.Is(err, errPeerGone)})
+		return
+	}
 	if s.w.user.spend(&s.w.user.noFork) {
 		s.hasLaunched(c, &Refusal{Step: "start Envoy", Text: "resource temporarily unavailable", Code: ExitBinary})
 		return
@@ -104,41 +137,76 @@ func (s *simShell) fork(c, parent *simChild) {
 	if c.input.mode == ModeRelay {
 		timer += s.w.limits.Handoff + envoySlack
 	}
-	c.proc = &simEnvoy{epoch: c.epoch, boot: c.input.boot, timer: timer, drainTime: s.w.limits.Drain}
+	c.proc = &simEnvoy{owner: s, epoch: c.epoch, boot: c.input.boot, timer: timer, drainTime: s.w.limits.Drain}
 	s.w.kernel.spawn(c.proc)
 	s.hasLaunched(c, nil)
 }
 
-func (s *simShell) standBetween(c *simChild, parent *simChild) {
-	c.asParent = &simParent{w: s.w, epoch: c.epoch}
-	s.w.kernel.ends[c.epoch%envoy.Seats] = c.asParent
+func (s *simShell) standBetween(c *simChild, parent *simChild) error {
+	k := &s.w.kernel
+	if parent != nil {
+		n := k.names[c.parent%envoy.Seats]
+		switch {
+		case n == nil && parent.foreign:
+			return errPeerGone
+		case n == nil:
+			return fs.ErrNotExist
+		}
+		n.link(nil, false, false)
+		if !parent.foreign {
+			parent.asParent.relinked()
+		}
+	}
+	c.asParent = &simParent{s: s, epoch: c.epoch}
+	k.names[c.epoch%envoy.Seats] = &names{own: c.asParent}
 	if parent == nil {
-		return
+		return nil
+	}
+	from := parent.asParent
+	if parent.foreign {
+		if err := s.follow(c, parent); err != nil {
+			return err
+		}
+		from = c.ofParent
+	} else {
+		s.clearFlag(c.epoch)
 	}
 	c.link = &link{parent: c.parent}
-	if c.input.mode != ModePlain {
-		c.relay = &simRelay{
-			w: s.w, logic: envoy.NewRelayLogic(c.input.mode == ModeUDP, s.w.ownAdmin), parent: parent.asParent, child: c.epoch,
-			seen: c.sees,
-		}
-		c.link.relay = c.relay
+	k.links[c.epoch%envoy.Seats] = c.link
+	if c.input.mode == ModePlain {
+		k.names[c.parent%envoy.Seats].link(nil, false, true)
+		return nil
 	}
-	s.w.kernel.links[c.epoch%envoy.Seats] = c.link
+	c.relay = &simRelay{
+		s: s, logic: envoy.NewRelayLogic(c.input.mode == ModeUDP, s.w.ownAdmin), parent: from, child: c,
+		seen: c.sees,
+	}
+	c.link.relay = c.relay
+	return nil
 }
 
 // tearDown is that of child.go.
 func (s *simShell) tearDown(c *simChild) {
-	if parent := s.children[c.parent]; parent != nil && c.relay == nil && !c.committed && c.proc != nil {
-		parent.doubt = s.w.now + sendRetry
+	k, seat := &s.w.kernel, c.epoch%envoy.Seats
+	seated := c.asParent != nil && !k.held(seat) // else somebody else's newcomer sits there by now
+	if parent := s.children[c.parent]; parent != nil && seated {
+		if n := k.names[c.parent%envoy.Seats]; n != nil { // Unlink
+			n.link(nil, false, false)
+		}
+		if c.relay == nil && !c.committed && c.proc != nil {
+			parent.doubt = s.w.now + sendRetry
+		}
 	}
 	if c.relay != nil {
 		c.relay.closed = true
 	}
-	if l := &s.w.kernel.links[c.epoch%envoy.Seats]; c.link != nil && *l == c.link {
-		*l = nil
+	for _, p := range []*simParent{c.ofParent, c.asParent} {
+		if p != nil {
+			p.closed = true
+		}
 	}
-	if e := &s.w.kernel.ends[c.epoch%envoy.Seats]; c.asParent != nil && *e == c.asParent {
-		*e, c.asParent.closed = nil, true
+	if seated {
+		k.names[seat], k.links[seat] = nil, nil
 	}
 }
 
@@ -151,7 +219,7 @@ func (s *simShell) outwait(c, parent *simChild, then func(bool)) {
 	until := parent.doubt
 	var look func()
 	look = func() {
-		if parent.proc.stopped {
+		if !parent.foreign && parent.proc.stopped {
 			until = max(until, s.w.now+answering)
 		}
 		switch {
@@ -160,7 +228,7 @@ func (s *simShell) outwait(c, parent *simChild, then func(bool)) {
 		case c.over:
 			then(false)
 		default:
-			s.w.ours(50*time.Millisecond, look)
+			s.ours(50*time.Millisecond, look)
 		}
 	}
 	look()
@@ -170,7 +238,7 @@ func (s *simShell) outwait(c, parent *simChild, then func(bool)) {
 func (c *simChild) sees(r envoy.Request) {
 	switch r {
 	case envoy.ShutdownAdmin:
-		c.tookAdmin = !c.relay.w.ownAdmin
+		c.tookAdmin = !c.relay.s.w.ownAdmin
 	case envoy.DrainListeners:
 		c.live = true
 		if c.whenLive != nil {
@@ -189,14 +257,19 @@ func (s *simShell) hasLaunched(c *simChild, failed *Refusal) {
 	}
 	s.report(c, l, nil)
 	for _, do := range c.whenLaunched {
-		s.w.ours(0, do)
+		s.ours(0, do)
 	}
 }
 
 // reap tells the owner how a child ended.
 func (s *simShell) reap(c *simChild) {
 	c.over = true
-	s.report(c, Exited{Epoch: c.epoch, Status: s.statuses[c.proc.pid], Code: ExitNewest}, nil)
+	wait := s.busyFor()
+	s.ours(wait, func() {
+		if s.children[c.epoch] == c {
+			s.step(Exited{Epoch: c.epoch, Status: s.statuses[c.proc.pid], Code: ExitNewest, Rival: s.followed(c.epoch) || s.followedSoon(c.epoch) || s.newerThan(c.epoch)})
+		}
+	})
 }
 
 // simPause is the pause between two looks.
@@ -218,10 +291,10 @@ func (s *simShell) count(c *simChild) {
 			if n == 0 && c.proc.open != 0 {
 				n = unknown // it still listens
 			}
-			s.report(c, Counted{c.epoch, n}, func() { s.w.ours(b.next(), look) })
+			s.report(c, Counted{c.epoch, n}, func() { s.ours(b.next(), look) })
 		}
 	}
-	s.w.ours(b.next(), look)
+	s.ours(b.next(), look)
 }
 
 func (s *simShell) kernelCount(c *simChild) int {

@@ -8,6 +8,8 @@ type user struct {
 	file *bootstrap // what the bootstrap's file holds
 	made int
 
+	waiters int // callers of reload so far
+
 	hangs, unreadable, noFork int // how many of the next ones fail so
 	blindUntil, checkUntil    time.Duration
 	ambushes                  []ambush
@@ -59,7 +61,7 @@ func (u *user) do(d deed) {
 		u.terminate()
 	case doSIGUSR1:
 		w.tell("user", "SIGUSR1")
-		w.ours(0, func() { w.shell.step(Reopen{}) })
+		u.tell(func(s *simShell) { s.step(Reopen{}) })
 	case doStream:
 		w.clients.stream(5 * seconds)
 	default:
@@ -79,15 +81,59 @@ func (u *user) misfortune(d deed, seconds time.Duration) {
 	case doFreeze:
 		u.freeze(u.victim(d.arg), 3*seconds)
 	case doPause:
-		w.tell("fault", "the supervisor is stopped for %s", seconds)
-		w.pausedUntil = max(w.pausedUntil, w.now+seconds)
-		w.rules.excusedTime += seconds
-		w.rules.faults++
+		u.pause(w.newest(), seconds)
 	case doAmbush:
 		u.lieInWait(d.arg)
 	default:
-		u.hinder(d, seconds)
+		if w.kubelet == nil || !u.toPods(d, seconds) {
+			u.hinder(d, seconds)
+		}
 	}
+}
+
+// toPods is what happens to pods.
+func (u *user) toPods(d deed, seconds time.Duration) bool {
+	k := u.w.kubelet
+	switch d.what {
+	case doRoll:
+		k.roll()
+	case doDelete:
+		k.delete(k.pod(d.arg))
+	case doKillPod:
+		k.kill(k.pod(d.arg))
+	case doFreezePod:
+		u.freezePod(k.pod(d.arg), seconds)
+	case doReboot:
+		k.reboot(d.arg%2 == 0)
+	case doTwin:
+		k.create()
+	default:
+		return false
+	}
+	return true
+}
+
+// freezePod stops all of a pod's processes.
+func (u *user) freezePod(p *simPod, d time.Duration) {
+	if p == nil || p.s == nil || p.s.dead || p.s.over {
+		return
+	}
+	u.pause(p.s, d)
+	for _, e := range u.w.kernel.procs {
+		if e.owner == p.s {
+			u.freeze(e, d)
+		}
+	}
+}
+
+func (u *user) pause(s *simShell, d time.Duration) {
+	if s == nil {
+		return
+	}
+	u.w.tell("fault", "SIGSTOP to %s, for %s", s.name, d)
+	s.pausedUntil = max(s.pausedUntil, u.w.now+d)
+	s.excused += d
+	u.w.rules.faults++
 }
 
 // hinder makes something fail or wait that the supervisor needs.
@@ -123,17 +169,26 @@ func (u *user) hinder(d deed, seconds time.Duration) {
 // trigger reaches the owner as a signal or the watcher's word.
 func (u *user) trigger(t Triggered, what string) {
 	u.w.tell("user", "%s", what)
-	u.w.ours(0, func() { u.w.shell.step(t) })
+	u.tell(func(s *simShell) { s.step(t) })
+}
+
+// tell does something to the newest supervisor, in its own process.
+func (u *user) tell(do func(*simShell)) {
+	if s := u.w.newest(); s != nil {
+		s.ours(0, func() { do(s) })
+	}
 }
 
 // reload is a caller that waits for its answer.
 func (u *user) reload(force bool, what string) int {
-	u.w.shell.nextWait++
-	waiter := u.w.shell.nextWait
+	u.waiters++
+	waiter := u.waiters
 	u.w.tell("user", "%s", what)
-	u.w.ours(0, func() {
-		u.w.rules.owed[waiter] = u.w.shell.state.Stage != Done // else the caller is told so by the shell
-		u.w.shell.step(Triggered{By: TriggerReload, Force: force, Waiter: waiter})
+	u.tell(func(s *simShell) {
+		if s.state.Stage != Done { // else the caller is told so by the shell
+			u.w.rules.owed[waiter] = s
+		}
+		s.step(Triggered{By: TriggerReload, Force: force, Waiter: waiter})
 	})
 	return waiter
 }
@@ -141,7 +196,7 @@ func (u *user) reload(force bool, what string) int {
 // terminate is SIGTERM to the supervisor.
 func (u *user) terminate() {
 	u.w.tell("user", "SIGTERM")
-	u.w.ours(0, func() { u.w.shell.step(Stop{By: "terminated"}) })
+	u.tell(func(s *simShell) { s.step(Stop{By: "terminated"}) })
 }
 
 // edit writes another bootstrap, good or bad, and the watcher sees it.
@@ -180,5 +235,7 @@ func (u *user) edit(arg byte) {
 func (u *user) write(b *bootstrap) {
 	u.file = b
 	u.w.tell("user", "writes %s", b.describe())
-	u.w.ours(100*time.Millisecond, func() { u.w.shell.post(Triggered{By: TriggerConfig}, nil) })
+	for _, s := range u.w.living() {
+		s.ours(100*time.Millisecond, func() { s.post(Triggered{By: TriggerConfig}, nil) })
+	}
 }

@@ -27,8 +27,9 @@ func (s step) String() string {
 
 // simEnvoy is one Envoy process: a main thread that does one thing at a time.
 type simEnvoy struct {
-	w    *world
-	dice *rand.Rand
+	w     *world
+	owner *simShell // whose child it is
+	dice  *rand.Rand
 
 	epoch, pid int
 	boot       *bootstrap
@@ -179,7 +180,7 @@ func (p *simEnvoy) die(why cause, status string) {
 	p.w.tell(p.name(), "ends: %s", status)
 	p.w.rules.died(p, why)
 	p.alive, p.open, p.admin = false, 0, false
-	p.w.shell.statuses[p.pid] = status
+	p.owner.statuses[p.pid] = status
 	p.w.kernel.reap(p)
 }
 

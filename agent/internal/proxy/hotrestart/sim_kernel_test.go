@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"aether.internal/agent/internal/proxy/coordination"
 	"aether.internal/agent/internal/proxy/envoy"
 )
 
@@ -14,12 +15,14 @@ type kernel struct {
 	pids  int
 	procs []*simEnvoy // living, oldest first
 	links [envoy.Seats]*link
-	ends  [envoy.Seats]*simParent // where the answers of the epoch in a seat go
+	names [envoy.Seats]*names // nil: the seat's directory is not there
 
 	// segment is Envoy's shared memory; its flag says "initializing".
 	// Fact 2: TestFact2ANewcomerKilledInInitBlocksTheSegmentUntilRepaired.
 	segment struct{ exists, flag bool }
-	foreign [envoy.Seats]bool // a seat that somebody else holds
+	foreign [envoy.Seats]bool      // a seat that a stranger holds
+	holder  [envoy.Seats]*simShell // who prepares a seat
+	beat    *coordination.Heartbeat
 }
 
 // link is the pair of names between the epoch of one seat and its parent. The
@@ -29,6 +32,35 @@ type link struct {
 	parent int
 	relay  *simRelay
 	bound  bool // the child has bound its name
+}
+
+// names are where an epoch's answers to its child go, under its own path.
+type names struct {
+	own   *simParent // its supervisor's
+	taken *simParent // another supervisor's, in its place
+	timed bool       // and that one leaves the epoch's end to Envoy's timer
+	plain bool       // straight to the child
+	links int        // how often they were linked
+
+	committed bool // what the seat says of the epoch
+}
+
+// link makes them go to our own end again, to another supervisor's, or straight.
+func (n *names) link(to *simParent, timed, plain bool) {
+	n.taken, n.timed, n.plain = to, timed, plain
+	n.links++
+}
+
+// reached tells whether somebody is behind the name.
+func (n *names) reached() bool {
+	return n != nil && !n.plain && n.end().alive()
+}
+
+func (n *names) end() *simParent {
+	if n.taken != nil {
+		return n.taken
+	}
+	return n.own
 }
 
 // listeners is a set of ports, a bit each.
@@ -59,6 +91,8 @@ func (k *kernel) request(from *simEnvoy, r envoy.Request) bool {
 	switch {
 	case l == nil || l.parent%envoy.Seats != (from.epoch+2)%envoy.Seats:
 		return false
+	case l.relay != nil && (l.relay.closed || l.relay.s.dead):
+		return false
 	case l.relay != nil:
 		l.relay.receive(r)
 		return true
@@ -86,17 +120,19 @@ const (
 
 // answer is a datagram to whoever has the child's name by now.
 func (k *kernel) answer(parent int, r envoy.Request) delivery {
-	l := k.links[(parent+1)%envoy.Seats]
-	if l == nil || l.parent != parent || l.relay != nil {
-		if k.ends[parent%envoy.Seats] == nil {
-			return nameless
-		}
-		k.ends[parent%envoy.Seats].receive()
+	n := k.names[parent%envoy.Seats]
+	switch {
+	case n == nil:
+		return nameless
+	case !n.plain && !n.end().alive():
+		return refused
+	case !n.plain:
+		n.end().receive(r)
 		return delivered
 	}
-	child := k.at(parent + 1)
+	l, child := k.links[(parent+1)%envoy.Seats], k.at(parent+1)
 	switch {
-	case !l.bound:
+	case l == nil || !l.bound:
 		return nameless
 	case child == nil:
 		return refused
@@ -162,8 +198,22 @@ func (k *kernel) biggest() *simEnvoy {
 	return k.procs[0]
 }
 
+// held: by a living Envoy, a stranger, or whoever prepares it.
+func (k *kernel) held(seat int) bool {
+	return k.at(seat) != nil || k.foreign[seat] || k.holder[seat] != nil
+}
+
+// answers tells whether somebody is at an epoch's own name.
+func (k *kernel) answers(epoch int) bool {
+	p := k.at(epoch)
+	return p != nil && p.step >= stepAttached
+}
+
 // spawn is fork and exec.
 func (k *kernel) spawn(p *simEnvoy) {
+	if p.epoch == 0 && len(k.procs) > 0 {
+		k.w.rules.broke("rule 10: epoch 0 only where nobody lives", "%s does", k.procs[0].name())
+	}
 	k.pids++
 	p.w, p.pid, p.alive, p.born = k.w, 1000+k.pids, true, k.w.now
 	p.dice = dice(k.w.seed, 1000+k.pids)
@@ -176,7 +226,7 @@ func (k *kernel) spawn(p *simEnvoy) {
 func (k *kernel) reap(p *simEnvoy) {
 	k.procs = slices.DeleteFunc(k.procs, func(q *simEnvoy) bool { return q == p })
 	for _, notify := range p.waiting {
-		k.w.ours(k.w.between(p.dice, 0, 5*time.Millisecond), notify)
+		p.owner.ours(k.w.between(p.dice, 0, 5*time.Millisecond), notify)
 	}
 	p.waiting = nil
 }
@@ -184,7 +234,7 @@ func (k *kernel) reap(p *simEnvoy) {
 // onExit is wait4.
 func (k *kernel) onExit(p *simEnvoy, notify func()) {
 	if !p.alive {
-		k.w.ours(0, notify)
+		p.owner.ours(0, notify)
 		return
 	}
 	p.waiting = append(p.waiting, notify)

@@ -9,8 +9,9 @@ import (
 // simParent is envoy.Parent: what an epoch answers its children comes to the
 // supervisor, which asks one thing at a time and knows what is answered.
 type simParent struct {
-	w      *world
+	s      *simShell // whose it is
 	epoch  int
+	met    *simEnvoy // that very Envoy
 	queue  []*simQuestion
 	gone   bool
 	closed bool
@@ -20,6 +21,14 @@ type simQuestion struct {
 	request envoy.Request
 	reply   func(ok bool)
 	unless  func() bool // nobody wants the answer any more
+}
+
+// relinked asks once more: what was asked may have been answered elsewhere.
+func (l *simParent) relinked() {
+	if len(l.queue) > 0 {
+		l.queue = append([]*simQuestion{{envoy.StatsRequest, func(bool) {}, func() bool { return false }}}, l.queue...)
+		l.next()
+	}
 }
 
 func (l *simParent) ask(q *simQuestion) {
@@ -34,17 +43,33 @@ func (l *simParent) next() {
 	for len(l.queue) > 0 && l.queue[0].unless() {
 		l.queue = l.queue[1:]
 	}
-	if l.gone || l.closed || len(l.queue) > 0 && !l.w.kernel.toParent(l.epoch, l.queue[0].request) {
+	if l.gone || l.closed || len(l.queue) > 0 && !l.say(l.queue[0].request) {
 		l.fail()
 	}
 }
 
+func (l *simParent) alive() bool { return l != nil && !l.closed && !l.s.dead }
+
+// say reaches the Envoy that was met, or nobody.
+func (l *simParent) say(r envoy.Request) bool {
+	if l.met == nil {
+		l.meet()
+	}
+	if l.met == nil || !l.met.alive {
+		return false
+	}
+	l.met.asked(r)
+	return true
+}
+
+func (l *simParent) meet() { l.met = l.s.w.kernel.at(l.epoch) }
+
 // receive takes an answer. While the supervisor is stopped it waits in the
 // socket.
-func (l *simParent) receive() {
-	l.w.ours(hop, func() {
-		if len(l.queue) == 0 {
-			return
+func (l *simParent) receive(r envoy.Request) {
+	l.s.ours(hop, func() {
+		if len(l.queue) == 0 || l.queue[0].request != r {
+			return // what another supervisor, or nobody any more, has asked
 		}
 		q := l.queue[0]
 		l.queue = l.queue[1:]
@@ -56,7 +81,7 @@ func (l *simParent) receive() {
 }
 
 // isGone comes after what the dead one had answered.
-func (l *simParent) isGone() { l.w.ours(hop, l.fail) }
+func (l *simParent) isGone() { l.s.ours(hop, l.fail) }
 
 func (l *simParent) fail() {
 	l.gone = true
@@ -76,7 +101,7 @@ func (s *simShell) ownTime(d time.Duration, over func()) {
 		return
 	}
 	start := s.w.now
-	s.w.ours(time.Second, func() {
+	s.ours(time.Second, func() {
 		if s.w.now-start < 2*time.Second {
 			d -= time.Second
 		}

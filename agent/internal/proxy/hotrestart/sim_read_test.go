@@ -51,23 +51,42 @@ func (b *bootstrap) describe() string {
 	return text
 }
 
-// read validates the newest input → Prepared.
+// read validates the newest input → Prepared. First it finds out who else lives:
+// the newest input counts when it is our turn.
 func (s *simShell) read(a Read) {
-	boot := s.w.user.file
+	if !a.Survey {
+		s.validate(a, nil)
+		return
+	}
+	s.survey(a.ID, func(p *Peer, failed *Refusal) {
+		if failed != nil {
+			s.step(Prepared{ID: a.ID, Failed: failed})
+			return
+		}
+		s.validate(a, p)
+	})
+}
+
+func (s *simShell) validate(a Read, peer *Peer) {
+	boot, found := s.w.user.file, s.found
 	var serving *simInput
-	if g := s.state.serving(); g != nil {
+	if g := s.state.ours(); g != nil {
 		serving = s.children[g.Epoch].input
+	}
+	if peer != nil && s.cutsGrandparent(peer, s.mode(boot, serving, peer)) {
+		s.awaitGrandparent(a, peer)
+		return
 	}
 	took := s.w.between(s.rng, 45*time.Millisecond, 200*time.Millisecond) + boot.slow
 	hangs := s.w.user.spend(&s.w.user.hangs)
 	if hangs {
 		took = validateTime
 	}
-	s.w.tell("supervisor", "reads content %d", boot.id)
-	s.w.ours(took, func() {
-		p := Prepared{ID: a.ID, Failed: s.refuse(boot, serving, hangs && !a.First)}
+	s.w.tell(s.name, "reads content %d", boot.id)
+	s.ours(took, func() {
+		p := Prepared{ID: a.ID, Failed: s.refuse(boot, serving != nil || peer != nil, hangs && !a.First), Peer: peer}
 		if p.Failed == nil {
-			in := &simInput{boot, s.mode(boot, serving)}
+			in := &simInput{boot, s.mode(boot, serving, peer), found}
 			p.Input = Input{ID: a.ID, Config: fmt.Sprint(boot.id), Binary: "envoy", Mode: in.mode}
 			s.inputs[a.ID] = in
 		}
@@ -75,7 +94,7 @@ func (s *simShell) read(a Read) {
 	})
 }
 
-func (s *simShell) refuse(b *bootstrap, serving *simInput, hung bool) *Refusal {
+func (s *simShell) refuse(b *bootstrap, follows, hung bool) *Refusal {
 	switch {
 	case s.w.user.spend(&s.w.user.unreadable):
 		return &Refusal{Step: "read the bootstrap", Text: "permission denied", Code: ExitBootstrap}
@@ -83,17 +102,22 @@ func (s *simShell) refuse(b *bootstrap, serving *simInput, hung bool) *Refusal {
 		return &Refusal{Step: "validate", Text: "the validator could not run", Code: ExitBinary}
 	case b.flaw == flawInvalid:
 		return &Refusal{Step: "validate", Text: "unknown field", Code: ExitBootstrap}
-	case s.w.plain && serving != nil && b.dynamic && b.fetch > 0:
+	case s.w.plain && follows && b.dynamic && b.fetch > 0:
 		return &Refusal{Step: "check the bootstrap", Text: "say initial_fetch_timeout: 0s", Code: ExitBootstrap}
 	}
 	return nil
 }
 
-func (s *simShell) mode(b *bootstrap, serving *simInput) Mode {
+func (s *simShell) mode(b *bootstrap, serving *simInput, peer *Peer) Mode {
+	udp := b.udp || serving != nil && serving.boot.udp
+	if peer != nil {
+		p := s.w.kernel.at(peer.Epoch)
+		udp = udp || p != nil && p.boot.udp
+	}
 	switch {
 	case s.w.plain:
 		return ModePlain
-	case b.udp || serving != nil && serving.boot.udp:
+	case udp:
 		return ModeUDP
 	}
 	return ModeRelay

@@ -10,10 +10,10 @@ import (
 // the supervisor's process: while that is stopped, requests queue.
 // Fact 28: TestRule2AndFact28BothEpochsAnswerWhileTheCommitIsWithheld.
 type simRelay struct {
-	w         *world
+	s         *simShell // whose it is
 	logic     *envoy.RelayLogic
 	parent    *simParent
-	child     int
+	child     *simChild
 	inbox     []envoy.Request
 	asked     int // questions, to tell one's patience from another's
 	seen      func(envoy.Request)
@@ -25,7 +25,7 @@ type simRelay struct {
 const hop = 45 * time.Microsecond
 
 func (r *simRelay) receive(q envoy.Request) {
-	r.w.ours(hop, func() {
+	r.s.ours(hop, func() {
 		r.inbox = append(r.inbox, q)
 		r.pump()
 	})
@@ -48,7 +48,7 @@ func (r *simRelay) pump() {
 func (r *simRelay) await() {
 	r.asked++
 	asked := r.asked
-	r.w.shell.ownTime(envoy.StatsPatience*time.Second, func() {
+	r.s.ownTime(envoy.StatsPatience*time.Second, func() {
 		if asked == r.asked && !r.closed && r.logic.Waits() == envoy.StatsRequest {
 			r.do(envoy.UnknownRequest, r.logic.Overdue())
 			r.pump()
@@ -68,7 +68,7 @@ func (r *simRelay) do(of envoy.Request, deeds []envoy.RelayDeed) {
 		case d.Ask != envoy.UnknownRequest:
 			r.ask(d.Ask)
 		case d.Say != envoy.UnknownRequest:
-			r.w.kernel.toParent(r.parent.epoch, d.Say)
+			r.parent.say(d.Say)
 		case d.Deliver:
 			r.answer(of)
 		default:
@@ -89,7 +89,7 @@ func (r *simRelay) ask(q envoy.Request) {
 }
 
 func (r *simRelay) answer(a envoy.Request) {
-	if p := r.w.kernel.at(r.child); p != nil && p.epoch == r.child {
+	if p := r.child.proc; p != nil && p.alive {
 		p.hear(a)
 	}
 }

@@ -11,6 +11,7 @@ import (
 type schedule struct {
 	seed  uint64
 	deeds []deed
+	pods  bool // several supervisors, and a kubelet
 }
 
 // deed is one thing that somebody does.
@@ -45,6 +46,12 @@ const (
 	doAmbush
 	doCheckFails
 	doCrash
+	doRoll
+	doDelete
+	doKillPod
+	doFreezePod
+	doReboot
+	doTwin
 	deedKinds
 )
 
@@ -55,14 +62,26 @@ var weights = [deedKinds]int{
 	doBusy: 2, doStream: 6, doAmbush: 14, doCheckFails: 3, doCrash: 3,
 }
 
+// podWeights are those on a node of pods. Nobody but pods takes seats there.
+var podWeights = [deedKinds]int{
+	doSIGHUP: 4, doEdit: 8, doReload: 3, doForce: 2, doPlane: 5, doKill: 8, doFreeze: 6, doNoMemory: 2,
+	doPause: 6, doSIGTERM: 1, doNoFork: 1, doUnreadable: 1, doBlind: 2, doBusy: 3, doStream: 5,
+	doAmbush: 16, doCheckFails: 3, doCrash: 3,
+	doRoll: 24, doDelete: 10, doKillPod: 8, doFreezePod: 4, doReboot: 2, doTwin: 3,
+}
+
 // drawn is the schedule of a seed.
-func drawn(seed uint64) schedule {
-	d := dice(seed, 4)
-	s := schedule{seed: seed}
+func drawn(seed uint64) schedule { return draw(schedule{seed: seed}, &weights) }
+
+// drawnPods is that of a node of pods.
+func drawnPods(seed uint64) schedule { return draw(schedule{seed: seed, pods: true}, &podWeights) }
+
+func draw(s schedule, weights *[deedKinds]int) schedule {
+	d := dice(s.seed, 4)
 	at := time.Duration(0)
 	for range 1 + d.IntN(14) {
 		at += pauseOf(d)
-		s.deeds = append(s.deeds, deed{at, drawKind(d), byte(d.IntN(256))})
+		s.deeds = append(s.deeds, deed{at, drawKind(d, weights), byte(d.IntN(256))})
 	}
 	return s
 }
@@ -73,7 +92,7 @@ func pauseOf(d *rand.Rand) time.Duration {
 	return time.Duration(d.Float64() * float64(most[d.IntN(len(most))]))
 }
 
-func drawKind(d *rand.Rand) deedKind {
+func drawKind(d *rand.Rand, weights *[deedKinds]int) deedKind {
 	sum := 0
 	for _, w := range weights {
 		sum += w

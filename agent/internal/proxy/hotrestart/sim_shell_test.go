@@ -4,7 +4,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"syscall"
 	"time"
+
+	"aether.internal/agent/internal/proxy/coordination"
+	"aether.internal/agent/internal/proxy/envoy"
 )
 
 // simShell carries out what next decides, as shell does: everything takes time,
@@ -17,26 +21,41 @@ type simShell struct {
 	inputs   map[int]*simInput
 	statuses map[int]string // how a pid has ended
 	marker   bool
-	nextWait int
-	alarm    int // the newest timer
+	alarm    int       // the newest timer
+	lookouts int       // the newest lookout
+	found    *simEnvoy // by the newest survey
+	older    [envoy.Seats]*simEnvoy
 	guarded  *simChild
+
+	name        string
+	dead        bool          // SIGKILL
+	over        bool          // it has come to its end
+	pausedUntil time.Duration // its process is stopped until then
+	conduct
 }
 
 // simInput is a bootstrap and a binary that were checked together.
 type simInput struct {
 	boot *bootstrap
 	mode Mode
+	peer *simEnvoy // whom it was prepared to follow
 }
 
-func newSimShell(w *world) *simShell {
+// start is a new supervisor.
+func (w *world) start(name string) *simShell {
 	s := &simShell{
-		w: w, rng: dice(w.seed, 3),
+		w: w, name: name, rng: dice(w.seed, 3+1000*len(w.shells)),
 		children: map[int]*simChild{}, inputs: map[int]*simInput{}, statuses: map[int]string{},
 	}
 	s.state.Limits = w.limits
-	w.ours(0, func() { s.step(Triggered{By: TriggerStart}) })
+	w.shells = append(w.shells, s)
+	s.ours(0, func() { s.step(Triggered{By: TriggerStart}) })
 	return s
 }
+
+// ours does something later in the supervisor's own process, which can be
+// stopped: then all that is overdue happens, in order, when it goes on.
+func (s *simShell) ours(d time.Duration, do func()) { s.w.enter(d, s, do) }
 
 func (s *simShell) step(is any) { s.apply(Event{s.w.clock(s.w.now), is}) }
 
@@ -44,7 +63,7 @@ func (s *simShell) step(is any) { s.apply(Event{s.w.clock(s.w.now), is}) }
 // is what the poster does once it was taken.
 func (s *simShell) post(is any, then func()) {
 	ev := Event{s.w.clock(s.w.now), is}
-	s.w.ours(s.busyFor(), func() {
+	s.ours(s.busyFor(), func() {
 		s.apply(ev)
 		if then != nil {
 			then()
@@ -56,7 +75,7 @@ func (s *simShell) post(is any, then func()) {
 // that was released must not be taken for the next of its number (rule 10).
 func (s *simShell) report(c *simChild, is any, then func()) {
 	wait := s.busyFor()
-	s.w.ours(wait, func() {
+	s.ours(wait, func() {
 		if s.children[c.epoch] == c {
 			s.step(is)
 		}
@@ -77,29 +96,43 @@ func (s *simShell) busyFor() time.Duration {
 
 // apply is the owner's turn.
 func (s *simShell) apply(ev Event) {
-	if s.state.Stage == Done {
+	if s.state.Stage == Done || s.dead {
 		return
+	}
+	epoch, ok := s.state.atStake(ev.Is, ev.At)
+	switch {
+	case !ok || !s.followed(epoch):
+	case s.state.newcomer() != nil:
+		if c := s.children[epoch]; c.proc != nil && c.proc.alive && s.follower(c, epoch+1) {
+			s.step(Followed{epoch})
+		}
+	default:
+		n := s.w.kernel.names[epoch%envoy.Seats]
+		s.step(Sighted{Epoch: epoch + 1, Lives: true, Relay: n != nil && n.taken != nil && !n.timed})
 	}
 	before := s.state
 	var actions []Action
 	s.state, actions = s.w.decide(s.state, ev)
 	s.observe(ev.Is)
 	for _, a := range actions {
-		s.w.rules.action(before, ev, a)
+		s.w.rules.action(s, before, ev, a)
 		s.perform(a)
 	}
-	s.w.rules.decided(before, ev)
+	s.w.rules.decided(s, before, ev)
 	s.arm()
+	if s.over {
+		s.tidy()
+	}
 }
 
 func (s *simShell) observe(is any) {
 	switch e := is.(type) {
 	case Exited:
-		if c := s.children[e.Epoch]; c != nil && c.launched && c.asParent != nil {
-			c.asParent.isGone()
-		}
+		s.gone(e.Epoch)
 	case Removed:
 		s.release(e.Epoch)
+	case Launched:
+		s.outlived(e.Epoch)
 	}
 }
 
@@ -112,7 +145,7 @@ func (s *simShell) arm() {
 		return
 	}
 	alarm := s.alarm
-	s.w.ours(max(wake.Sub(s.w.clock(s.w.now)), 0), func() {
+	s.ours(max(wake.Sub(s.w.clock(s.w.now)), 0), func() {
 		if alarm != s.alarm {
 			return
 		}
@@ -137,8 +170,15 @@ func (s *simShell) perform(a Action) {
 		s.with(a.Epoch, a, s.commit)
 	case Publish:
 		s.marker = true
+		s.w.kernel.beat = &coordination.Heartbeat{Epoch: a.Epoch}
+		s.w.kernel.names[a.Epoch%envoy.Seats].committed = true
+		s.children[a.Epoch].asParent.meet()
 	case Withdraw:
 		s.marker = false
+	case Adopt:
+		s.adopt(a)
+	case Lookout:
+		s.lookout(a.Epoch)
 	case TakeBack:
 		s.with(a.Epoch, a, func(c *simChild) { s.takeBack(c, a.Hasty) })
 	case Guard:
@@ -151,13 +191,16 @@ func (s *simShell) perform(a Action) {
 		s.drainAll(a.Until.Sub(s.w.clock(0)))
 	case Signal:
 		if c := s.children[a.Epoch]; c != nil && c.proc != nil {
+			if c.ofParent != nil && c.relay != nil && a.Signal == syscall.SIGTERM {
+				c.relay.logic.Spare()
+			}
 			c.proc.signal(a.Signal)
 		}
 	case Forget:
 		s.release(a.Epoch)
 	case Log:
 		if s.w.story != nil {
-			s.w.tell("supervisor", "%s%s", a.Text, attrs(a.Attrs))
+			s.w.tell(s.name, "%s%s", a.Text, attrs(a.Attrs))
 		}
 	}
 }
@@ -174,7 +217,7 @@ func (s *simShell) with(epoch int, a Action, do func(*simChild)) {
 }
 
 func (s *simShell) commit(c *simChild) {
-	c.committed = true
+	c.committed, s.older = true, c.older
 	if c.relay != nil {
 		c.relay.commit()
 	}
@@ -196,6 +239,9 @@ func (s *simShell) release(epoch int) {
 	}
 	delete(s.children, epoch)
 	c.over = true
+	if c.foreign {
+		return
+	}
 	s.tearDown(c)
 	for id := range s.inputs {
 		if s.inputs[id] == c.input {

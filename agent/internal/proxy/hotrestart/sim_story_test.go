@@ -29,10 +29,10 @@ func (s *story) String() string {
 // retold is a failing schedule without the deeds it doesn't need, as a story.
 func retold(s schedule, decide func(State, Event) (State, []Action), tweak func(*world), broken *violation) string {
 	fails := func(deeds []deed) bool {
-		v := schedule{s.seed, deeds}.play(decide, tweak, nil)
+		v := schedule{s.seed, deeds, s.pods}.play(decide, tweak, nil)
 		return v != nil && v.rule == broken.rule
 	}
-	short := schedule{s.seed, shortened(s.deeds, fails)}
+	short := schedule{s.seed, shortened(s.deeds, fails), s.pods}
 	told := &story{}
 	v := short.play(decide, tweak, told)
 	return fmt.Sprintf("seed %d breaks %q: %s\n%d of %d deeds are needed; as a fuzz corpus entry: uint64(%d) []byte(%q)\n%s",

@@ -24,7 +24,7 @@ func (s *simShell) takeBack(c *simChild, hasty bool) {
 
 func (s *simShell) afterLaunch(c *simChild, do func()) {
 	if c.launched {
-		s.w.ours(0, do)
+		s.ours(0, do)
 	} else {
 		c.whenLaunched = append(c.whenLaunched, do)
 	}
@@ -36,7 +36,7 @@ func (s *simShell) empty(c *simChild, until time.Duration) {
 	if c.relay == nil && c.parent >= 0 {
 		c.mayCut = true // plain: if it is LIVE, it is so since a moment ago
 	}
-	if c.proc == nil || c.mayCut || !c.live && (c.relay != nil || c.known == nil) {
+	if c.proc == nil || c.mayCut || !c.live && c.parent >= 0 {
 		s.remove(c)
 		return
 	}
@@ -58,7 +58,7 @@ func (s *simShell) awaitEmpty(c *simChild, until time.Duration, zeros int, b *si
 		s.remove(c)
 		return
 	}
-	s.w.ours(b.next(), func() {
+	s.ours(b.next(), func() {
 		if len(c.proc.left()) == 0 {
 			zeros++
 		} else {
@@ -71,7 +71,9 @@ func (s *simShell) awaitEmpty(c *simChild, until time.Duration, zeros int, b *si
 // remove kills, repairs the segment and tells.
 func (s *simShell) remove(c *simChild) {
 	gone := func() {
-		s.repair(c)
+		if k := &s.w.kernel; c.parent >= 0 && k.holder[c.epoch%envoy.Seats] == nil && k.at(c.epoch) == nil {
+			s.clearFlag(c.epoch) // else somebody else's newcomer is on its way
+		}
 		took := c.tookAdmin || c.relay == nil && c.parent >= 0 && c.proc != nil
 		s.report(c, Removed{Epoch: c.epoch, TookAdmin: took}, nil)
 	}
@@ -84,16 +86,17 @@ func (s *simShell) remove(c *simChild) {
 	s.w.kernel.onExit(c.proc, gone)
 }
 
-// repair clears the flag a newcomer has left (fact 2).
-func (s *simShell) repair(c *simChild) {
-	if c.parent < 0 || !s.w.kernel.segment.flag || s.w.noRepair {
+// clearFlag clears what a newcomer has left of the segment's (fact 2). Its seat
+// is in our hands.
+func (s *simShell) clearFlag(epoch int) {
+	if !s.w.kernel.segment.flag || s.w.noRepair || s.newcomerBut(epoch) {
 		return
 	}
 	if p := s.w.kernel.initializing(); p != nil {
 		s.w.rules.broke("fact 2: repaired only while nobody initialises", "%s does", p.name())
 	}
 	s.w.kernel.segment.flag = false
-	s.w.tell("supervisor", "clears the segment's flag")
+	s.w.tell(s.name, "clears the segment's flag")
 }
 
 // drainAll is the drained stop → Drained.
@@ -106,8 +109,8 @@ func (s *simShell) drainAll(until time.Duration) {
 	s.askAdmin(newest, func(p *simEnvoy) {
 		if p == newest.proc && p != nil && p.step == stepLive {
 			p.drain() // healthcheck/fail, and graceful&skip_exit: it still accepts
-		} else if q := s.w.kernel.at(newest.epoch); q != nil {
-			q.asked(envoy.DrainListeners) // by its own socket (fact 6)
+		} else {
+			newest.asParent.say(envoy.DrainListeners) // by its own socket (fact 6)
 		}
 		s.awaitDrained(all, until, 0, &simPause{10 * time.Millisecond, 250 * time.Millisecond})
 	})
@@ -129,7 +132,7 @@ func (s *simShell) awaitDrained(all []*simChild, until time.Duration, zeros int,
 	default:
 		zeros++
 	}
-	s.w.ours(b.next(), func() {
+	s.ours(b.next(), func() {
 		if s.w.now < until {
 			s.awaitDrained(all, until, zeros, b)
 		}

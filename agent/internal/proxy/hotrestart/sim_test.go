@@ -22,14 +22,32 @@ func TestSimulatedSchedules(t *testing.T) {
 	if testing.Short() {
 		schedules = min(schedules, 1_000)
 	}
-	if seed, broken := firstBroken(schedules, runtime.GOMAXPROCS(0)); broken != nil {
+	if seed, broken := firstBroken(drawn, schedules, runtime.GOMAXPROCS(0)); broken != nil {
 		t.Fatal(retold(drawn(seed), next, nil, broken))
+	}
+}
+
+// TestSimulatedPods is TestSimulatedSchedules of a node with several supervisors
+// and a kubelet: AETHER_SIM_PODS schedules, AETHER_SIM_PODS_SEED.
+func TestSimulatedPods(t *testing.T) {
+	if seed := number("AETHER_SIM_PODS_SEED", 0); seed > 0 {
+		told := &story{}
+		broken := drawnPods(seed).play(next, nil, told)
+		t.Logf("seed %d: %+v\n%s", seed, broken, told)
+		return
+	}
+	schedules := number("AETHER_SIM_PODS", 10_000)
+	if testing.Short() {
+		schedules = min(schedules, 1_000)
+	}
+	if seed, broken := firstBroken(drawnPods, schedules, runtime.GOMAXPROCS(0)); broken != nil {
+		t.Fatal(retold(drawnPods(seed), next, nil, broken))
 	}
 }
 
 // firstBroken plays the schedules of seeds 1 to n, in as many goroutines as
 // there are processors; all have ended when it returns.
-func firstBroken(n uint64, workers int) (seed uint64, broken *violation) {
+func firstBroken(drawn func(uint64) schedule, n uint64, workers int) (seed uint64, broken *violation) {
 	var last atomic.Uint64
 	var mu sync.Mutex
 	var all sync.WaitGroup

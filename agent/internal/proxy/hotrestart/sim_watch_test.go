@@ -31,7 +31,7 @@ func (s *simShell) awaitLive(c *simChild, isLive func(), b *simPause) {
 			isLive()
 			return
 		}
-		s.w.ours(b.next(), func() { s.awaitLive(c, isLive, b) })
+		s.ours(b.next(), func() { s.awaitLive(c, isLive, b) })
 	})
 }
 
@@ -42,7 +42,7 @@ func (s *simShell) verify(c *simChild, b *simPause) {
 	}
 	s.askAdmin(c, func(p *simEnvoy) {
 		missing := s.missing(c, p)
-		again := func() { s.w.ours(b.next(), func() { s.verify(c, b) }) }
+		again := func() { s.ours(b.next(), func() { s.verify(c, b) }) }
 		verdict := func() {
 			if len(missing) == 0 {
 				s.report(c, Verified{c.epoch}, nil)

@@ -20,14 +20,14 @@ func (s *simShell) guard(c *simChild) {
 		s.ready(c, kept, s.w.now+guardTime, func(ok bool) {
 			kept = ok
 			if ok != silent {
-				s.w.ours(guardPeriod, look)
+				s.ours(guardPeriod, look)
 				return
 			}
 			silent = !ok
-			s.post(Silenced{Epoch: c.epoch, Ends: ok}, func() { s.w.ours(guardPeriod, look) })
+			s.post(Silenced{Epoch: c.epoch, Ends: ok}, func() { s.ours(guardPeriod, look) })
 		})
 	}
-	s.w.ours(guardPeriod, look)
+	s.ours(guardPeriod, look)
 }
 
 // ready asks the process itself on a kept connection, on a new one whoever
@@ -40,7 +40,7 @@ func (s *simShell) ready(c *simChild, kept bool, until time.Duration, then func(
 	case answers:
 		then(true)
 	case waits && s.w.now < until && p.alive:
-		s.w.ours(250*time.Millisecond, func() { s.ready(c, kept, until, then) })
+		s.ours(250*time.Millisecond, func() { s.ready(c, kept, until, then) })
 	default:
 		then(false)
 	}

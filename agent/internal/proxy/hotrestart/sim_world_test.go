@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The simulator: one supervisor, its Envoys, its users and its bad luck, in
+// The simulator: a node's supervisors, their Envoys, users and bad luck, in
 // simulated time. next is the real one, and so is the relay's logic; all else
 // is a model. Nothing but a seed and a schedule decides what happens.
 //
@@ -24,7 +24,7 @@ import (
 //	sim_faults    rules of the core broken on purpose
 //	sim_facts     the tests on a real Envoy that prove the model
 
-// world is one run.
+// world is one run: a node.
 type world struct {
 	setting
 	now    time.Duration
@@ -35,13 +35,13 @@ type world struct {
 	plane   plane
 	user    user
 	clients clients
-	shell   *simShell
+	shells  []*simShell // supervisors, oldest first
+	kubelet *kubelet    // nil: one supervisor, and nobody starts another
 	rules   rules
 	story   *story // nil: nobody listens
 
-	pausedUntil time.Duration // the supervisor's process is stopped until then
-	slowUntil   time.Duration // the machine is busy until then
-	over        bool
+	slowUntil time.Duration // the machine is busy until then
+	over      bool
 }
 
 // setting is what doesn't change during a run.
@@ -58,9 +58,13 @@ func newWorld(s schedule, decide func(State, Event) (State, []Action)) *world {
 	w := &world{setting: settingOf(s.seed)}
 	w.decide = decide
 	w.kernel.w, w.clients.w, w.user.w, w.rules.w = w, w, w, w
-	w.rules.owed, w.rules.answers, w.rules.pardons = map[int]bool{}, map[int]Result{}, map[int]string{}
+	w.rules.owed, w.rules.answers, w.rules.pardons = map[int]*simShell{}, map[int]Result{}, map[int]string{}
 	w.plane = plane{w: w, mood: planeGood}
-	w.shell = newSimShell(w)
+	if s.pods {
+		w.fleet()
+	} else {
+		w.start("supervisor")
+	}
 	w.user.follow(s)
 	w.clients.arrive()
 	return w
@@ -110,15 +114,11 @@ func (w *world) between(d *rand.Rand, a, b time.Duration) time.Duration {
 }
 
 // after does something later.
-func (w *world) after(d time.Duration, do func()) { w.enter(d, false, do) }
+func (w *world) after(d time.Duration, do func()) { w.enter(d, nil, do) }
 
-// ours does something later in the supervisor's own process, which can be
-// stopped: then all that is overdue happens, in order, when it goes on.
-func (w *world) ours(d time.Duration, do func()) { w.enter(d, true, do) }
-
-func (w *world) enter(d time.Duration, ours bool, do func()) {
+func (w *world) enter(d time.Duration, by *simShell, do func()) {
 	w.serial++
-	w.agenda.push(entry{w.now + d, w.serial, ours, do})
+	w.agenda.push(entry{w.now + d, w.serial, by, do})
 }
 
 // horizon is when every run has long come to its end.
@@ -131,8 +131,11 @@ func (w *world) run() *violation {
 		if w.now = e.at; w.now > horizon {
 			w.rules.broke("rule 8: always an end", "not within %s", horizon)
 		}
-		if e.ours && w.now < w.pausedUntil {
-			e.at = w.pausedUntil
+		switch s := e.by; {
+		case s != nil && s.dead:
+			continue
+		case s != nil && w.now < s.pausedUntil:
+			e.at = s.pausedUntil
 			w.agenda.push(e)
 			continue
 		}
@@ -140,6 +143,26 @@ func (w *world) run() *violation {
 		w.rules.check()
 	}
 	return w.rules.broken
+}
+
+// living are the supervisors that run, oldest first.
+func (w *world) living() []*simShell {
+	var all []*simShell
+	for _, s := range w.shells {
+		if !s.dead && !s.over {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// newest is the supervisor that was started last, nil when none runs.
+func (w *world) newest() *simShell {
+	all := w.living()
+	if len(all) == 0 {
+		return nil
+	}
+	return all[len(all)-1]
 }
 
 // tell adds a line to the story.
@@ -155,8 +178,8 @@ func (w *world) clock(t time.Duration) time.Time { return time.Unix(0, 0).Add(t)
 // entry is something that will happen.
 type entry struct {
 	at     time.Duration
-	serial int // what was entered first happens first
-	ours   bool
+	serial int       // what was entered first happens first
+	by     *simShell // in whose process; nil: nobody's
 	do     func()
 }
 

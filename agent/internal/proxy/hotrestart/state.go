@@ -270,6 +270,18 @@ func (s *State) ours() *Generation {
 	return nil
 }
 
+// head is our newest epoch that is committed, and may have been followed: at a stop
+// also one that another supervisor's had followed before.
+func (s *State) head() *Generation {
+	if g := s.ours(); g != nil || s.Stage != Stopping || s.serving() != nil {
+		return g
+	}
+	if g := s.heir(); g != nil && !g.Foreign {
+		return g
+	}
+	return nil
+}
+
 // foreign is the epoch of another supervisor that we take over from, or have.
 func (s *State) foreign() *Generation {
 	return s.where(func(g *Generation) bool { return g.Foreign })

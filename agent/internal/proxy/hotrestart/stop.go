@@ -17,7 +17,7 @@ func (t *turn) stop(e Stop) {
 			t.stopNow(e.By)
 		}
 	case Stopping:
-		if t.succeeded() && !t.Rival.Relay {
+		if t.Rival != nil && !t.Rival.Relay {
 			t.log(slog.LevelWarn, "stop: our epoch is the parent of another pod's and is left to it; without a relay its end would be that one's as well", "epoch", t.Rival.Epoch)
 			return
 		}
@@ -102,6 +102,9 @@ func (t *turn) drainAll() {
 }
 
 func (t *turn) drained() {
+	if t.Rival != nil && !t.Rival.Superseded {
+		return // a successor is on its way: it may need its parent, and nobody else accepts yet
+	}
 	if t.Stage == Stopping && !t.StopBy.IsZero() {
 		t.log(slog.LevelInfo, "drained: no connection is left")
 		t.close()

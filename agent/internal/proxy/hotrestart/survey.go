@@ -6,12 +6,14 @@ import (
 	"os"
 	"time"
 
+	"aether.internal/agent/internal/proxy/coordination"
 	"aether.internal/agent/internal/proxy/envoy"
 )
 
 // peer is another supervisor's epoch that ours takes over from.
 type peer struct {
 	epoch   int
+	sitter  envoy.Sitter // that very Envoy
 	pod     string
 	workers int // 0: unknown
 	admins  []envoy.Address
@@ -24,26 +26,27 @@ type peer struct {
 // to change. nil: nobody.
 func (sh *shell) survey(ctx context.Context, id int) (*peer, *Refusal) {
 	b := backoff{20 * time.Millisecond, 200 * time.Millisecond}
-	began, since, waits := time.Now(), time.Now(), ""
+	began, since, waits, who := time.Now(), time.Now(), "", sh.sitters()
 	for {
 		c, err := sh.whoLives()
 		if err != nil {
 			return nil, &Refusal{Step: "look who lives", Text: err.Error(), Code: ExitTaken}
 		}
-		v := c.judge(sh.cfg.HandoffDeadline)
-		if v.awaits != waits {
-			since, waits = time.Now(), v.awaits
+		v := c.judge(sh.cfg.HandoffDeadline, sh.limits().longestTry())
+		now := sh.sitters()
+		if v.awaits != waits || now != who { // another one has all its time again
+			since, waits, who = time.Now(), v.awaits, now
 			sh.post(Awaits{id, waits})
 		}
-		over := time.Since(since) >= v.atMost || time.Since(began) >= sh.cfg.HandoffDeadline+goodbye
+		over := time.Since(since) >= v.atMost || time.Since(began) >= sh.limits().longestTry()+goodbye
 		switch {
 		case v.awaits != "" && !over:
-		case v.awaits != "" && v.refused:
-			return nil, &Refusal{Step: "look who lives", Text: v.awaits, Code: ExitTaken}
+		case v.awaits != "" && (v.refused || v.newest >= 0 && sh.initialising()):
+			return nil, &Refusal{Step: "look who lives", Text: "waited too long for " + v.awaits, Code: ExitTaken}
 		case v.newest < 0:
 			return nil, nil
 		default:
-			return sh.peerOf(c, v.newest), nil
+			return sh.peerOf(v.newest), nil
 		}
 		if !b.wait(ctx) {
 			return nil, &Refusal{Step: "look who lives", Text: context.Cause(ctx).Error(), Code: ExitUnexpected}
@@ -51,18 +54,53 @@ func (sh *shell) survey(ctx context.Context, id int) (*peer, *Refusal) {
 	}
 }
 
-func (sh *shell) peerOf(c census, epoch int) *peer {
-	p := &peer{epoch: epoch}
+// initialising: the segment says that an Envoy is on its way to LIVE. Whoever
+// attaches now exits, or has the next one do so (fact 2).
+func (sh *shell) initialising() bool {
+	blocked, err := envoy.SegmentBlocked(sh.cfg.BaseID)
+	return err == nil && blocked
+}
+
+func (sh *shell) peerOf(epoch int) *peer {
+	p := &peer{epoch: epoch, sitter: envoy.SitterAt(sh.dirs.Socket(epoch, "child", epoch))}
 	if socket := sh.adminSocket(epoch); exists(socket) {
 		p.admins = append(p.admins, envoy.Address{Path: socket})
 	}
-	if c.beats && c.heartbeat.Epoch == epoch {
-		p.pod, p.workers = c.heartbeat.Pod, c.heartbeat.Concurrency
-		if a, err := envoy.ParseAddress(c.heartbeat.Admin); err == nil {
+	if h, ok := coordination.ReadHeartbeat(sh.cfg.StateDir); ok && h.Epoch == epoch {
+		p.pod, p.workers = h.Pod, h.Concurrency
+		if a, err := envoy.ParseAddress(h.Admin); err == nil {
 			p.admins = append(p.admins, a)
 		}
 	}
 	return p
+}
+
+// cutsGrandparent tells whether a newcomer would have its parent end that one's
+// own parent, which still drains: asked for its admin Envoy does that, and only a
+// relay that leaves no end to Envoy's timer keeps it from it. In place a launch
+// waits as well (rule 6).
+func (sh *shell) cutsGrandparent(p *peer, in *input) bool {
+	grandparent := p.epoch + envoy.Seats - 1
+	if !envoy.Alive(sh.dirs.Socket(grandparent, "child", grandparent)) {
+		return false
+	}
+	return in.mode != ModeRelay || !sh.dirs.IsTaken(grandparent) && !sh.dirs.AnswersAreOurs(grandparent)
+}
+
+func (sh *shell) awaitGrandparent(ctx context.Context, id int, p *peer) *Refusal {
+	grandparent := p.epoch + envoy.Seats - 1
+	sh.post(Awaits{id, fmt.Sprintf("the epoch before %d to end, which still drains and would be cut", p.epoch)})
+	ctx, cancel := context.WithTimeout(ctx, sh.cfg.HandoffDeadline)
+	defer cancel()
+	for b := (backoff{100 * time.Millisecond, 500 * time.Millisecond}); envoy.Alive(sh.dirs.Socket(grandparent, "child", grandparent)); {
+		if !b.wait(ctx) {
+			return &Refusal{Step: "look who lives", Code: ExitTaken, Text: fmt.Sprintf(
+				"the epoch before %d still drains after %s, and a handoff with UDP or without a relay would cut it; try again when it has ended",
+				p.epoch, sh.cfg.HandoffDeadline)}
+		}
+	}
+	sh.post(Awaits{id, ""})
+	return nil
 }
 
 func exists(path string) bool {
@@ -109,7 +147,7 @@ func (sh *shell) uncoordinated(ctx context.Context, in *input) *Refusal {
 	if err != nil { // nobody, or no Envoy: then ours says that it can't bind
 		return nil
 	}
-	if c, err := sh.whoLives(); err == nil && c.live != [envoy.Seats]bool{} {
+	if c, err := sh.whoLives(); err == nil && c.anybody() {
 		return nil // one of ours has started since; its seat will tell
 	}
 	return &Refusal{Step: "look who lives", Code: ExitTaken, Text: fmt.Sprintf(

@@ -114,7 +114,9 @@ func (sh *shell) askToLeave(ctx context.Context, c *child) error {
 // there, as one that isn't may be soon.
 func (c *child) accepts() bool {
 	if c.relay == nil {
-		return c.parent < 0 && c.known.Load() != nil
+		// The first epoch may be LIVE without our knowing, if we were stopped since its
+		// fork; its admin tells.
+		return c.parent < 0
 	}
 	select {
 	case <-c.live:
@@ -134,9 +136,11 @@ func (sh *shell) repairSegment(c *child) bool {
 	return sh.repair(c.epoch)
 }
 
+// repair clears it, the epoch's seat being in our hands, unless a newcomer of
+// another supervisor in another seat may have set it.
 func (sh *shell) repair(epoch int) bool {
 	blocked, err := envoy.SegmentBlocked(sh.cfg.BaseID)
-	if err != nil || !blocked {
+	if err != nil || !blocked || sh.newcomerBut(epoch) {
 		return false
 	}
 	if sh.cfg.NoSegmentRepair {

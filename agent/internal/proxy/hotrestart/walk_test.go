@@ -262,7 +262,7 @@ func (w *walker) action(before State, ev Event, after State, a Action) {
 		}
 	case Withdraw:
 		_, exited := ev.Is.(Exited)
-		if out, asked := ev.Is.(OutOfService); !exited && after.Stage == Running && !(asked && out.Yes) && !after.succeeded() {
+		if out, asked := ev.Is.(OutOfService); !exited && after.Stage == Running && !(asked && out.Yes) && !after.succeeded() && !after.Orphaned {
 			w.Error("rule 13: withdrawn although the serving epoch lives")
 		}
 	case Reply:

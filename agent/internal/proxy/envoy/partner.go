@@ -1,0 +1,57 @@
+package envoy
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"sync/atomic"
+	"syscall"
+)
+
+// partner is one very Envoy behind a name. A supervisor that was stopped, or a
+// whole frozen pod, may go on with a child that has died meanwhile, whose names
+// another pod's Envoy has by then: to tell that one to drain would leave nobody,
+// and a foreign answer makes it abort. So a name is connected to once, and what
+// is said goes to whoever had it then, or to nobody.
+type partner struct {
+	name *net.UnixAddr
+	pid  atomic.Int64 // of a child of ours; 0: of another supervisor's, or not yet known
+	conn atomic.Pointer[net.UnixConn]
+}
+
+// meet connects, if that hasn't happened yet.
+func (p *partner) meet() (*net.UnixConn, error) {
+	if conn := p.conn.Load(); conn != nil {
+		return conn, nil
+	}
+	conn, err := net.DialUnix("unixgram", nil, p.name)
+	if err != nil {
+		return nil, err
+	}
+	// One that lives still lived when we connected, and its seat was its own.
+	if pid := p.pid.Load(); pid != 0 && hasEnded(int(pid)) {
+		conn.Close()
+		return nil, fmt.Errorf("%s: process %d has ended: %w", p.name.Name, pid, syscall.ECONNREFUSED)
+	}
+	if !p.conn.CompareAndSwap(nil, conn) {
+		conn.Close()
+	}
+	return p.conn.Load(), nil
+}
+
+func (p *partner) close() {
+	if conn := p.conn.Load(); conn != nil {
+		conn.Close()
+	}
+}
+
+// hasEnded tells whether a child of ours is dead, reaped or not.
+func hasEnded(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return os.IsNotExist(err)
+	}
+	_, state, ok := bytes.Cut(stat[max(bytes.LastIndexByte(stat, ')'), 0):], []byte(") "))
+	return ok && len(state) > 0 && (state[0] == 'Z' || state[0] == 'X')
+}
