@@ -32,6 +32,7 @@ type node struct {
 	*testing.T
 	volume    string
 	dir       string // the volume, as this process sees it
+	owner     int    // of what pods write to
 	stateBind string // what is mounted at /run/aether/hotrestart
 	sandbox   tc.Container
 	actor     *actor.Client
@@ -42,7 +43,7 @@ type node struct {
 func newNode(t *testing.T) *node {
 	t.Helper()
 	engine.use(t)
-	n := &node{T: t}
+	n := &node{T: t, owner: nonroot}
 	var err error
 	n.volume, err = engine.newVolume(t.Context())
 	n.must(err)
@@ -85,13 +86,13 @@ func (n *node) furnish() {
 	}
 }
 
-// folder makes a directory of the containers' user in the volume.
+// folder makes a directory in the volume.
 func (n *node) folder(name string, mode os.FileMode) string {
 	n.Helper()
 	path := filepath.Join(n.dir, name)
 	n.must(os.Mkdir(path, mode))
 	n.must(os.Chmod(path, mode))
-	n.must(os.Chown(path, nonroot, nonroot))
+	n.must(os.Chown(path, n.owner, n.owner))
 	return path
 }
 
@@ -151,20 +152,41 @@ func (n *node) mixed(streams time.Duration) {
 // load starts one and waits for its first success.
 func (n *node) load(l actor.Load) {
 	n.Helper()
-	l.Timeout, l.CA = patience/2, n.bootstrap.Certificate.CAPath // a busy machine is no failure
-	l.RootCAs = nil
+	l.Timeout, l.RootCAs, l.CA = patience/2, nil, n.bootstrap.Certificate.CAPath // a busy machine is no failure
 	n.must(n.actor.Load(n.Context(), l))
 	n.until(l.Name+"'s first answers", func() bool {
-		r, err := n.actor.Report(n.Context(), l.Name, false)
+		r, err := n.actor.Report(n.Context(), actor.Ask{Name: l.Name})
 		return err == nil && r.OK() >= len(l.Kinds)
 	})
+}
+
+// hold opens proxied TCP connections in ping-pong, until they are let go.
+func (n *node) hold(name string, connections int) {
+	n.Helper()
+	n.must(n.actor.Load(n.Context(), actor.Load{Name: name, Plan: load.Plan{
+		Target: load.Target{TCP: n.bootstrap.Target().TCP}, StreamDuration: time.Hour,
+		Kinds: []load.KindPlan{{Kind: load.TCPHold, Rate: 100, MaxOutstanding: connections}}, // what would be more isn't begun
+	}}))
+	n.until("the connections to be there", func() bool {
+		r, err := n.actor.Report(n.Context(), actor.Ask{Name: name})
+		return err == nil && r.Overruns() > 0
+	})
+}
+
+// letGo closes what is held, and judges whether it had been cut before.
+func (n *node) letGo(name string) {
+	n.Helper()
+	r, err := n.actor.Report(context.WithoutCancel(n.Context()), actor.Ask{Name: name, Stop: true, Cut: true})
+	if err == nil && r.Failures() > 0 {
+		n.Errorf("%s: %d of %d connections were cut: %v", name, r.Failures(), r.Started(), r.Errors)
+	}
 }
 
 // unharmed stops a load and fails the test for anything that was refused,
 // reset, cut or timed out, and for a kind that never succeeded.
 func (n *node) unharmed(name string) load.Report {
 	n.Helper()
-	r, err := n.actor.Report(context.WithoutCancel(n.Context()), name, true)
+	r, err := n.actor.Report(n.Context(), actor.Ask{Name: name, Stop: true})
 	n.must(err)
 	for _, k := range r.Kinds {
 		if k.OK == 0 {

@@ -28,6 +28,8 @@ type pod struct {
 	host      []func(*container.HostConfig) // how it differs from the others
 	user      string
 	container tc.Container
+
+	listeners, clusters, more string // of the bootstrap, beyond the node's, as YAML
 }
 
 const newest = "1.40.0"
@@ -42,14 +44,16 @@ func (n *node) pod(name string) *pod {
 }
 
 // write renders the bootstrap and renames it into place.
-func (p *pod) write(tag string, more ...string) {
+func (p *pod) write(tag string) {
 	p.Helper()
 	o := p.bootstrap
 	o.EpochTag = tag
 	data, err := o.YAML()
 	p.must(err)
+	text := strings.Replace(string(data), "\n  listeners:", "\n  listeners:"+p.listeners, 1)
+	text = strings.Replace(text, "\n  clusters:", "\n  clusters:"+p.clusters, 1)
 	path := filepath.Join(p.dir, "etc", "envoy.yaml")
-	p.must(os.WriteFile(path+".new", append(data, strings.Join(more, "")...), 0o644))
+	p.must(os.WriteFile(path+".new", []byte(text+p.more), 0o644))
 	p.must(os.Rename(path+".new", path))
 }
 

@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"aether.internal/test/load"
 	"aether.internal/test/load/upstream"
 )
 
@@ -24,7 +23,7 @@ const Started = "the actor is on stage"
 // Addresses are the upstreams', each "host:port" on loopback.
 type Addresses struct {
 	HTTP, TCP string // test/load/upstream
-	Identity  string // HTTP; counts who Envoy says the client is
+	Identity  string // the first, behind one that counts who Envoy says the client is
 	UDP       string // echo
 }
 
@@ -34,20 +33,20 @@ type stage struct {
 	identities *identities
 
 	mu    sync.Mutex // between orders
-	loads map[string]*load.Runner
+	loads map[string]running
 	flows *flows
 	quic  *quicClients
 }
 
 // Serve takes orders at a Unix socket until ctx ends; ready is called once it does.
 func Serve(ctx context.Context, socket string, ready func()) error {
-	s := &stage{loads: map[string]*load.Runner{}}
+	s := &stage{loads: map[string]running{}}
 	behind, err := upstream.Start()
 	if err != nil {
 		return err
 	}
 	defer behind.Close()
-	if s.identities, err = serveIdentities(); err != nil {
+	if s.identities, err = serveIdentities(behind.HTTP); err != nil {
 		return err
 	}
 	defer s.identities.close()

@@ -5,13 +5,16 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"sync"
 	"time"
 )
 
-// identities is an upstream that counts requests by the client that Envoy
+// identities is before an upstream and counts requests by the client that Envoy
 // names in x-forwarded-client-cert.
 type identities struct {
+	next     *httputil.ReverseProxy
 	listener net.Listener
 	server   *http.Server
 	ended    chan struct{}
@@ -20,12 +23,14 @@ type identities struct {
 	counts map[string]int
 }
 
-func serveIdentities() (*identities, error) {
+func serveIdentities(upstream string) (*identities, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	i := &identities{listener: l, ended: make(chan struct{}), counts: map[string]int{}}
+	to := &url.URL{Scheme: "http", Host: upstream}
+	next := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, FlushInterval: -1}
+	i := &identities{next: next, listener: l, ended: make(chan struct{}), counts: map[string]int{}}
 	i.server = &http.Server{Handler: i, ReadHeaderTimeout: time.Minute, Protocols: new(http.Protocols)}
 	i.server.Protocols.SetHTTP1(true)
 	i.server.Protocols.SetUnencryptedHTTP2(true)
@@ -40,8 +45,9 @@ func (i *identities) address() string { return i.listener.Addr().String() }
 
 func (i *identities) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
-	defer i.mu.Unlock()
 	i.counts[r.Header.Get("x-forwarded-client-cert")]++
+	i.mu.Unlock()
+	i.next.ServeHTTP(w, r)
 }
 
 func (i *identities) seen() map[string]int {

@@ -18,19 +18,28 @@ type Load struct {
 	Cert, Key string // PEM files of the client's own certificate, or empty
 }
 
+// running is a load and what cuts it.
+type running struct {
+	*load.Runner
+	abandon context.CancelFunc
+}
+
 func (s *stage) startLoad(_ context.Context, l Load) (struct{}, error) {
 	if err := l.credentials(); err != nil {
 		return struct{}{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.loads[l.Name] != nil {
+	if _, is := s.loads[l.Name]; is {
 		return struct{}{}, fmt.Errorf("load %q is running", l.Name)
 	}
 	// Not the order's context: the load outlives it, until a report stops it.
-	r, err := load.Start(context.Background(), l.Plan)
+	ctx, abandon := context.WithCancel(context.Background())
+	r, err := load.Start(ctx, l.Plan)
 	if err == nil {
-		s.loads[l.Name] = r
+		s.loads[l.Name] = running{r, abandon}
+	} else {
+		abandon()
 	}
 	return struct{}{}, err
 }
@@ -58,20 +67,25 @@ func (l *Load) credentials() error {
 // Ask is for a report, and may end what it is of.
 type Ask struct {
 	Name string
-	Stop bool
+	Stop bool // what is out is waited for
+	Cut  bool // what is out is abandoned; with Stop
 }
 
 func (s *stage) report(_ context.Context, a Ask) (load.Report, error) {
 	s.mu.Lock()
-	r := s.loads[a.Name]
+	r, is := s.loads[a.Name]
 	if a.Stop {
 		delete(s.loads, a.Name)
 	}
 	s.mu.Unlock()
 	switch {
-	case r == nil:
+	case !is:
 		return load.Report{}, fmt.Errorf("no load %q", a.Name)
 	case a.Stop:
+		if a.Cut {
+			r.abandon()
+		}
+		defer r.abandon()
 		return r.Stop(), nil
 	}
 	return r.Snapshot(), nil
@@ -93,7 +107,7 @@ func (c *Client) Load(ctx context.Context, l Load) error {
 	return err
 }
 
-// Report of a load, which stop ends.
-func (c *Client) Report(ctx context.Context, name string, stop bool) (load.Report, error) {
-	return do[load.Report](ctx, c, "report", Ask{name, stop})
+// Report of a load, and perhaps its end.
+func (c *Client) Report(ctx context.Context, a Ask) (load.Report, error) {
+	return do[load.Report](ctx, c, "report", a)
 }
