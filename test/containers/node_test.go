@@ -42,8 +42,14 @@ type node struct {
 // newNode makes one; nothing of ours runs there yet.
 func newNode(t *testing.T) *node {
 	t.Helper()
+	return newNodeOf(t, nonroot)
+}
+
+// newNodeOf makes one whose pods run as another user.
+func newNodeOf(t *testing.T, uid int) *node {
+	t.Helper()
 	engine.use(t)
-	n := &node{T: t, owner: nonroot}
+	n := &node{T: t, owner: uid}
 	var err error
 	n.volume, err = engine.newVolume(t.Context())
 	n.must(err)
@@ -62,7 +68,7 @@ func newNode(t *testing.T) *node {
 
 func (n *node) sandboxIt() {
 	n.Helper()
-	n.sandbox = n.container(insideImage, confined(), binds(n.folder("shared", 0o755)+":"+shared),
+	n.sandbox = n.container(insideImage, confined(), binds(n.folder("shared", 0o777)+":"+shared),
 		tc.WithHostConfigModifier(func(h *container.HostConfig) { h.IpcMode = "shareable" }),
 		tc.WithCmd(shared+"/actor.sock"), tc.WithWaitStrategy(wait.ForLog(actor.Started).WithPollInterval(20*time.Millisecond)))
 	n.actor = actor.NewClient(filepath.Join(n.dir, "shared", "actor.sock"))
@@ -77,7 +83,7 @@ func (n *node) furnish() {
 	certificate, err := bootstrap.NewCertificate(filepath.Join(n.dir, "shared"))
 	n.must(err)
 	for _, path := range []*string{&certificate.CertPath, &certificate.KeyPath, &certificate.CAPath} {
-		n.must(os.Chown(*path, nonroot, nonroot))
+		n.must(os.Chmod(*path, 0o644))
 		*path = filepath.Join(shared, filepath.Base(*path))
 	}
 	n.bootstrap = bootstrap.Options{

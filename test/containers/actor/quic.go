@@ -20,7 +20,7 @@ type QUIC struct {
 	CA     string // PEM file
 	Kept   int    // connections with one request after the other
 	Beat   time.Duration
-	Stream time.Duration // length of the streams on connections of their own
+	Stream time.Duration // length of the streams, one more each second, on connections of their own
 }
 
 // QUICCount says what became of requests. A connection that failed is made anew
@@ -60,7 +60,7 @@ func (s *stage) startQUIC(_ context.Context, q QUIC) (struct{}, error) {
 		c.ended.Go(func() { c.keep(ctx) })
 	}
 	c.ended.Go(func() { c.each(ctx, q.Beat, c.fresh) })
-	c.ended.Go(func() { c.each(ctx, q.Stream/2, c.stream) })
+	c.ended.Go(func() { c.each(ctx, time.Second, c.stream) })
 	return struct{}{}, nil
 }
 
