@@ -32,6 +32,10 @@ var tarballs = map[string]string{
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
+	if cgroup := os.Getenv(hogVariable); cgroup != "" {
+		fmt.Fprintln(os.Stderr, hog(cgroup))
+		return 1
+	}
 	// Where /.dockerenv is, the library looks for the engine at the gateway.
 	if _, set := os.LookupEnv("TESTCONTAINERS_HOST_OVERRIDE"); !set {
 		os.Setenv("TESTCONTAINERS_HOST_OVERRIDE", "127.0.0.1")

@@ -1,7 +1,6 @@
 package containers
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -179,12 +178,13 @@ func (n *node) hold(name string, connections int) {
 	})
 }
 
-// letGo closes what is held, and judges whether it had been cut before.
-func (n *node) letGo(name string) {
+// letGo closes what is held, of which so many connections had been cut before.
+func (n *node) letGo(name string, cut int) {
 	n.Helper()
-	r, err := n.actor.Report(context.WithoutCancel(n.Context()), actor.Ask{Name: name, Stop: true, Cut: true})
-	if err == nil && r.Failures() > 0 {
-		n.Errorf("%s: %d of %d connections were cut: %v", name, r.Failures(), r.Started(), r.Errors)
+	r, err := n.actor.Report(n.Context(), actor.Ask{Name: name, Stop: true, Cut: true})
+	n.must(err)
+	if r.Failures() != cut {
+		n.Errorf("%s: %d of %d connections were cut, want %d: %v", name, r.Failures(), r.Started(), cut, r.Errors)
 	}
 }
 

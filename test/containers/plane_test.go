@@ -111,7 +111,7 @@ func TestMutualTLSFromTheControlPlaneHoldsAcrossPods(t *testing.T) {
 	n.until("two Envoys of one node id at the control plane", func() bool { return control.Streams(nodeID) == 2 })
 	before := n.named()
 	n.until("the new pod's to name the client as well", func() bool { return n.named() > before+50 })
-	n.letGo("old")
+	n.letGo("old", 0)
 	a.stop()
 	n.until("one Envoy at the control plane", func() bool { return control.Streams(nodeID) == 1 })
 	n.unharmed("mixed")

@@ -27,6 +27,7 @@ type pod struct {
 	binds     []string
 	host      []func(*container.HostConfig) // how it differs from the others
 	user      string
+	stateMode string // ":ro"
 	container tc.Container
 
 	listeners, clusters, more string // of the bootstrap, beyond the node's, as YAML
@@ -68,7 +69,7 @@ func (p *pod) launch(args ...string) {
 		args = append(args, "--", "-l", "warn")
 	}
 	p.container = p.node.container("aether/envoy:"+p.version, confined(),
-		binds(append(p.binds, engine.volume+":"+installed+":ro", p.stateBind+":/run/aether/hotrestart", filepath.Join(p.node.dir, "shared")+":"+shared)...),
+		binds(append(p.binds, engine.volume+":"+installed+":ro", p.stateBind+":/run/aether/hotrestart"+p.stateMode, filepath.Join(p.node.dir, "shared")+":"+shared)...),
 		tc.WithHostConfigModifier(func(h *container.HostConfig) {
 			h.NetworkMode = container.NetworkMode("container:" + sandbox)
 			h.IpcMode = container.IpcMode("container:" + sandbox)

@@ -44,7 +44,7 @@ func TestStatsMergeAcrossPods(t *testing.T) {
 	passed := n.stats(statRequests)[statRequests]
 	n.until("three flushes with both alive", func() bool { return n.stats(statRequests)[statRequests] > passed+3*rate })
 
-	n.letGo("old")
+	n.letGo("old", 0)
 	b.await("the old pod's epoch to end", observe.Alone(1))
 	n.until("only its own to be left in the new pod's gauge", func() bool { return n.stats(statHeld)[statHeld] == 2 })
 	passed = n.stats(statRequests)[statRequests]
@@ -54,7 +54,7 @@ func TestStatsMergeAcrossPods(t *testing.T) {
 	if got := n.stats(statHeld)[statHeld]; got != 2 {
 		t.Errorf("%s is %d in the end, want the new pod's 2", statHeld, got)
 	}
-	n.letGo("new")
+	n.letGo("new", 0)
 	a.stop()
 	b.stop()
 }
