@@ -1,11 +1,13 @@
 package containers
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -183,8 +185,7 @@ func TestAFullStateDirectoryHarmsNobody(t *testing.T) {
 	a := n.pod("a")
 	a.serves(0)
 	n.mixed(300 * time.Millisecond)
-	fill := filepath.Join(n.stateBind, "fill")
-	_ = os.WriteFile(fill, make([]byte, 1<<20), 0o600) // as far as it goes
+	empty := n.fill()
 	b := n.pod("b")
 	b.launch()
 	code, err := engine.exitCode(t.Context(), b.container)
@@ -196,12 +197,29 @@ func TestAFullStateDirectoryHarmsNobody(t *testing.T) {
 		t.Errorf("reload: exit code %d, %s", code, out)
 	}
 	a.await("the old pod to serve on", observe.Serves(0))
-	n.must(os.Remove(fill))
+	empty()
 	c := n.pod("c")
 	c.serves(1)
 	n.unharmed("mixed")
 	a.stop()
 	c.stop()
+}
+
+// fill takes all space there is beside the state, and all that a supervisor gives
+// back within a second: it writes its heartbeat to a new file each time.
+func (n *node) fill() (empty func()) {
+	n.Helper()
+	f, err := os.Create(filepath.Join(n.stateBind, "fill"))
+	n.must(err)
+	since := time.Now()
+	n.until("it to be full", func() bool {
+		if wrote, err := f.Write(make([]byte, 1<<20)); wrote > 0 || !errors.Is(err, syscall.ENOSPC) {
+			since = time.Now()
+		}
+		return time.Since(since) > time.Second
+	})
+	n.must(f.Close())
+	return func() { n.must(os.Remove(f.Name())) }
 }
 
 // stateOnTmpfs puts the state directory on a file system of its own.

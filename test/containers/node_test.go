@@ -178,9 +178,13 @@ func (n *node) hold(name string, connections int) {
 	})
 }
 
-// letGo closes what is held, of which so many connections had been cut before.
+// letGo closes what is held, of which so many connections are cut before.
 func (n *node) letGo(name string, cut int) {
 	n.Helper()
+	n.until("connections to be cut", func() bool {
+		r, err := n.actor.Report(n.Context(), actor.Ask{Name: name})
+		return err == nil && r.Failures() >= cut
+	})
 	r, err := n.actor.Report(n.Context(), actor.Ask{Name: name, Stop: true, Cut: true})
 	n.must(err)
 	if r.Failures() != cut {
