@@ -19,9 +19,27 @@ import (
 // nothing is dropped in there. Envoy needs CAP_SYS_ADMIN for that, so it is root.
 func TestListenersInAnotherNetworkNamespaceAreHandedOver(t *testing.T) {
 	n := newNodeOf(t, 0)
+	if r := n.handsOverElsewhere(newest); r.Failures() > 0 {
+		t.Errorf("%d failures of %d\n%s", r.Failures(), r.Started(), r.Table())
+	}
+}
+
+// Before 1.40 the new Envoy doesn't get them but binds its own, and what waits in
+// the old one's accept queue is reset (fact 24).
+func TestListenersInAnotherNetworkNamespaceAreBoundAgainByAnOlderEnvoy(t *testing.T) {
+	n := newNodeOf(t, 0)
+	if r := n.handsOverElsewhere("1.36.4"); r.Failures() > 20 {
+		t.Errorf("%d failures of %d: the documentation says a few\n%s", r.Failures(), r.Started(), r.Table())
+	}
+}
+
+// handsOverElsewhere reports what became of the load in the other namespace.
+func (n *node) handsOverElsewhere(version string) load.Report {
+	n.Helper()
 	elsewhere, client := n.application()
 	a, b := n.pod("a"), n.pod("b")
 	for _, p := range []*pod{a, b} {
+		p.version = version
 		p.user = "0:0"
 		p.host = append(p.host, func(h *container.HostConfig) { h.CapAdd = []string{"SYS_ADMIN"} })
 		p.binds = append(p.binds, elsewhere+":/netns/application")
@@ -42,30 +60,31 @@ func TestListenersInAnotherNetworkNamespaceAreHandedOver(t *testing.T) {
 		p.write(p.name)
 	}
 	a.serves(0, "--parent-shutdown-time", "10s")
-	n.must(err(client.Fetch(t.Context(), "http://127.0.0.1:10090/hello")))
-	if _, err := n.actor.Fetch(t.Context(), "http://127.0.0.1:10090/hello"); err == nil {
-		t.Error("the listener is in the node's own namespace")
+	_, err := client.Fetch(n.Context(), "http://127.0.0.1:10090/hello")
+	n.must(err)
+	if _, err := n.actor.Fetch(n.Context(), "http://127.0.0.1:10090/hello"); err == nil {
+		n.Error("the listener is in the node's own namespace")
 	}
 	plan := load.Plan{Target: load.Target{HTTP: "127.0.0.1:10090"}, StreamDuration: 500 * time.Millisecond, Timeout: patience / 2}
 	for _, kind := range []string{load.New, load.KeepAlive, load.Stream, load.Upload, load.H2, load.H2Stream, load.GRPC} {
 		plan.Kinds = append(plan.Kinds, load.KindPlan{Kind: kind, Rate: 10, Connections: 1})
 	}
-	n.must(client.Load(t.Context(), actor.Load{Name: "inside", Plan: plan}))
+	n.must(client.Load(n.Context(), actor.Load{Name: "inside", Plan: plan}))
 	n.mixed(300 * time.Millisecond)
 	b.serves(1, "--parent-shutdown-time", "10s")
 	a.await("the old pod's Envoy to end", func(st observe.Status) bool { return len(st.Epochs) == 0 })
 	n.unharmed("mixed")
-	of := *n
-	of.actor = client
-	if got := of.unharmed("inside").Epochs(); got["a"] == 0 || got["b"] == 0 {
-		t.Errorf("answered by %v, want both pods", got)
+	r, err := client.Report(n.Context(), actor.Ask{Name: "inside", Stop: true})
+	n.must(err)
+	n.Logf("in the other namespace: %d operations, %d failures, answered by %v", r.Started(), r.Failures(), r.Epochs())
+	if got := r.Epochs(); got["a"] == 0 || got["b"] == 0 {
+		n.Errorf("answered by %v, want both pods", got)
 	}
 	a.logs(`"why":"limit"`) // nobody outside can count connections in there
 	a.stop()
 	b.stop()
+	return r
 }
-
-func err[T any](_ T, err error) error { return err }
 
 // application is a network namespace beside the node's, as a path to mount, and
 // an actor in it.
