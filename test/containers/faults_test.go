@@ -209,11 +209,15 @@ func TestAFullStateDirectoryHarmsNobody(t *testing.T) {
 // back within a second: it writes its heartbeat to a new file each time.
 func (n *node) fill() (empty func()) {
 	n.Helper()
-	f, err := os.Create(filepath.Join(n.stateBind, "fill"))
+	f, err := os.Create(filepath.Join(n.stateSeen, "fill"))
 	n.must(err)
 	since := time.Now()
 	n.until("it to be full", func() bool {
-		if wrote, err := f.Write(make([]byte, 1<<20)); wrote > 0 || !errors.Is(err, syscall.ENOSPC) {
+		wrote, err := f.Write(make([]byte, 1<<20))
+		if err == nil {
+			n.Fatalf("%s has no limit", f.Name())
+		}
+		if wrote > 0 || !errors.Is(err, syscall.ENOSPC) {
 			since = time.Now()
 		}
 		return time.Since(since) > time.Second
@@ -232,8 +236,10 @@ func (n *node) stateOnTmpfs(size string) {
 			n.Error(err)
 		}
 	})
-	// It is mounted while a container has it.
-	n.container(insideImage, confined(), binds(volume+":/state"), tc.WithCmd("/state/unused.sock"))
-	n.stateBind, err = engine.mountpoint(n.Context(), volume)
+	// It is mounted while a container has it, and seen through that: we may be in
+	// another mount namespace than the engine, as under tools/airgap's Bazel.
+	c := n.container(insideImage, confined(), binds(volume+":/state"), tc.WithCmd("/state/unused.sock"))
+	st, err := c.State(n.Context())
 	n.must(err)
+	n.stateBind, n.stateSeen = volume, fmt.Sprintf("/proc/%d/root/state", st.Pid)
 }

@@ -26,7 +26,7 @@ func TestAHandoffInOnePodDropsNothing(t *testing.T) {
 	a.stop()
 }
 
-func TestANewPodTakesOverAndDropsNothing(t *testing.T) {
+func TestFact19ANewPodTakesOverAndDropsNothing(t *testing.T) {
 	n := newNode(t)
 	a, b := n.pod("a"), n.pod("b")
 	a.serves(0)

@@ -17,7 +17,7 @@ import (
 // A node's Envoy that listens inside of an application's network namespace, as
 // an interception without iptables does: the new pod's gets the sockets, and
 // nothing is dropped in there. Envoy needs CAP_SYS_ADMIN for that, so it is root.
-func TestListenersInAnotherNetworkNamespaceAreHandedOver(t *testing.T) {
+func TestFact24ListenersInAnotherNetworkNamespaceAreHandedOver(t *testing.T) {
 	n := newNodeOf(t, 0)
 	if r := n.handsOverElsewhere(newest); r.Failures() > 0 {
 		t.Errorf("%d failures of %d\n%s", r.Failures(), r.Started(), r.Table())
@@ -26,7 +26,7 @@ func TestListenersInAnotherNetworkNamespaceAreHandedOver(t *testing.T) {
 
 // Before 1.40 the new Envoy doesn't get them but binds its own, and what waits in
 // the old one's accept queue is reset (fact 24).
-func TestListenersInAnotherNetworkNamespaceAreBoundAgainByAnOlderEnvoy(t *testing.T) {
+func TestFact24ListenersInAnotherNetworkNamespaceAreBoundAgainByAnOlderEnvoy(t *testing.T) {
 	n := newNodeOf(t, 0)
 	if r := n.handsOverElsewhere("1.36.4"); r.Failures() > 20 {
 		t.Errorf("%d failures of %d: the documentation says a few\n%s", r.Failures(), r.Started(), r.Table())

@@ -19,7 +19,6 @@ import (
 const (
 	shared     = "/shared" // certificates and sockets, the tests' own
 	adminURL   = "http://127.0.0.1:9901"
-	webURL     = "http://127.0.0.1:10080"
 	probePath  = installed + "/proxy-ready"
 	superPath  = installed + "/supervisor"
 	markerPath = "/run/aether-proxy/ready"
@@ -33,6 +32,7 @@ type node struct {
 	dir       string // the volume, as this process sees it
 	owner     int    // of what pods write to
 	stateBind string // what is mounted at /run/aether/hotrestart
+	stateSeen string // that, as this process sees it
 	sandbox   tc.Container
 	actor     *actor.Client
 	bootstrap bootstrap.Options
@@ -59,7 +59,8 @@ func newNodeOf(t *testing.T, uid int) *node {
 	})
 	n.dir, err = engine.mountpoint(t.Context(), n.volume)
 	n.must(err)
-	n.stateBind = n.folder("state", 0o700)
+	n.stateSeen = n.folder("state", 0o700)
+	n.stateBind = n.stateSeen
 	n.sandboxIt()
 	n.furnish()
 	return n
@@ -131,15 +132,6 @@ func (n *node) until(what string, is func() bool) {
 			n.Fatalf("waited %v in vain for %s", patience, what)
 		}
 	}
-}
-
-// tag is the x-epoch that a new connection is answered with, or why not.
-func (n *node) tag() string {
-	got, err := n.actor.Fetch(n.Context(), webURL+"/hello")
-	if err != nil {
-		return err.Error()
-	}
-	return got.Epoch
 }
 
 // mixed starts every kind of operation, by name. One kept connection of each

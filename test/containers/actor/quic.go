@@ -28,7 +28,8 @@ type QUIC struct {
 type QUICCount struct {
 	Kept, KeptFailed       int
 	New, NewFailed         int // one request, one connection
-	Streams, StreamsFailed int
+	StreamsBegun           int
+	Streams, StreamsFailed int            // those that have ended
 	Errors                 map[string]int // by kind and message
 	Epochs                 map[string]int // answers by x-epoch
 }
@@ -108,6 +109,9 @@ func (c *quicClients) fresh() {
 }
 
 func (c *quicClients) stream() {
+	c.mu.Lock()
+	c.count.StreamsBegun++
+	c.mu.Unlock()
 	t := c.transport()
 	defer func() { _ = t.Close() }()
 	path := fmt.Sprintf("/stream?ms=%d", c.Stream.Milliseconds())
