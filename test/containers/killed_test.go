@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	victimVariable  = "AETHER_CONTAINERS_VICTIM"
-	sessionVariable = "TESTCONTAINERS_SESSION_ID"
-	sessionLabel    = "org.testcontainers.sessionId"
+	victimVariable = "AETHER_CONTAINERS_VICTIM" // the session of the one that is killed
+	sessionLabel   = "org.testcontainers.sessionId"
 )
 
 // A test process that is killed with pods running leaves no container and no
 // volume: the reaper has a connection to it, and removes them when that ends.
+// The process is this test once more.
 func TestAKilledTestLeavesNothing(t *testing.T) {
-	if os.Getenv(victimVariable) != "" {
-		t.Skip("this is the one that is killed")
+	if session := os.Getenv(victimVariable); session != "" {
+		beKilled(t, session)
 	}
 	engine.use(t)
 	session := strings.ToLower(rand.Text())
-	victim := exec.Command(os.Args[0], "-test.run=^TestVictim$", "-test.v") //nolint:gosec // ourselves
-	victim.Env = append(os.Environ(), victimVariable+"=1", sessionVariable+"="+session, "RYUK_RECONNECTION_TIMEOUT=1s")
+	victim := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v") //nolint:gosec // ourselves
+	victim.Env = append(os.Environ(), victimVariable+"="+session, "TESTCONTAINERS_SESSION_ID="+session, "RYUK_RECONNECTION_TIMEOUT=1s")
 	out, err := victim.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -56,16 +56,12 @@ func TestAKilledTestLeavesNothing(t *testing.T) {
 
 const victimServes = "the victim serves"
 
-// TestVictim is what TestAKilledTestLeavesNothing kills; by itself it is nothing.
-func TestVictim(t *testing.T) {
-	if os.Getenv(victimVariable) == "" {
-		t.Skip("only for TestAKilledTestLeavesNothing")
-	}
-	if tc.SessionID() != os.Getenv(sessionVariable) {
+// beKilled has a pod running until its process is killed.
+func beKilled(t *testing.T, session string) {
+	if tc.SessionID() != session {
 		t.Fatalf("session %s isn't the one we were given", tc.SessionID())
 	}
-	n := newNode(t)
-	n.pod("a").serves(0)
+	newNode(t).pod("a").serves(0)
 	fmt.Println(victimServes)
 	<-t.Context().Done() // never
 }
