@@ -49,8 +49,8 @@ type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-// theEngine is a Docker engine with the images and with a volume that has the
-// supervisor, as all tests of this process need them.
+// theEngine is a Docker engine of this machine with the images and with a volume
+// that has the supervisor, as all tests of this process need them.
 type theEngine struct {
 	api    *client.Client
 	volume string
@@ -78,6 +78,9 @@ func (e *theEngine) use(t *testing.T) {
 }
 
 func (e *theEngine) begin(ctx context.Context) error {
+	if os.Geteuid() != 0 {
+		return errors.New("only root sees the engine's volumes")
+	}
 	api, err := client.New(client.FromEnv)
 	if err != nil {
 		return err
