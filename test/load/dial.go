@@ -37,7 +37,7 @@ func newDialer(p Plan, k KindPlan) dialer {
 	}
 	host, _, _ := net.SplitHostPort(d.address) // a bad address fails to dial, with a better message
 	d.tls = &tls.Config{
-		ServerName: host, RootCAs: p.RootCAs, MinVersion: tls.VersionTLS12,
+		ServerName: host, RootCAs: p.RootCAs, MinVersion: tls.VersionTLS12, Certificates: p.Certificates,
 		InsecureSkipVerify: p.InsecureSkipVerify, //nolint:gosec // the caller's choice, on loopback
 	}
 	switch k.Kind {

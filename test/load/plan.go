@@ -5,6 +5,7 @@
 package load
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -36,6 +37,8 @@ type Target struct {
 
 	RootCAs            *x509.CertPool // nil: the system's
 	InsecureSkipVerify bool           // take any certificate
+
+	Certificates []tls.Certificate `json:"-"` // shown to listeners that ask for one
 }
 
 // KindPlan is the load of one kind.

@@ -32,11 +32,7 @@ func TestFact10StatsTravelAcrossPods(t *testing.T) {
 		st.conn.Close()
 	}
 	b.await("the old pod's epoch to end", node.Alone(1))
-	ended := time.Now()
-	// Not always taken back: README, known gap. In place it is, see
-	// TestFact10StatsTravelFromTheParent.
-	b.until("a few flushes", func() bool { return b.stats()[statHeld] == 1 || time.Since(ended) > 5*flush })
-	t.Logf("%s is %d after the old pod's epoch has ended", statHeld, b.stats()[statHeld])
+	b.until("the old pod's gauge to be taken back", func() bool { return b.stats()[statHeld] == 1 })
 	if got := b.stats()[statGeneration]; got != 2 {
 		t.Errorf("generation %d of the second epoch", got)
 	}

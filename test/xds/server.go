@@ -21,6 +21,7 @@ import (
 const (
 	Listeners = resource.ListenerType
 	Clusters  = resource.ClusterType
+	Secrets   = resource.SecretType
 )
 
 // State is what the control plane has and how it behaves.
@@ -55,13 +56,14 @@ type Server struct {
 	version  int
 	changed  chan struct{} // closed when state is replaced
 	rejected map[string]int
+	streams  map[string]int // open ones, by the node's id
 	grpc     *grpc.Server
 	finished sync.WaitGroup
 }
 
 // New makes a control plane that will listen at a Unix socket. It is down.
 func New(path string) *Server {
-	return &Server{path: path, changed: make(chan struct{}), rejected: map[string]int{}}
+	return &Server{path: path, changed: make(chan struct{}), rejected: map[string]int{}, streams: map[string]int{}}
 }
 
 // Set replaces the state. Streams that were answered are sent what is new.
@@ -79,6 +81,20 @@ func (s *Server) Rejected(kind string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.rejected[kind]
+}
+
+// Streams counts the open streams of a node's Envoys.
+func (s *Server) Streams(node string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.streams[node]
+}
+
+// count adds to a node's open streams.
+func (s *Server) count(node string, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.streams[node] += n
 }
 
 // Up starts to listen.

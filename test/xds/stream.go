@@ -20,6 +20,7 @@ type stream struct {
 	grpc    discovery.AggregatedDiscoveryService_StreamAggregatedResourcesServer
 	state   State
 	version int
+	node    string         // its id, from the first request
 	sent    map[string]int // version of the last answer of a type; 0: asked for, not answered yet
 }
 
@@ -28,6 +29,8 @@ type stream struct {
 // not sent again: some control planes do so at once, thousands of times.
 func (a *ads) StreamAggregatedResources(g discovery.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
 	st := &stream{Server: a.Server, grpc: g, sent: map[string]int{}}
+	defer func() { st.count(st.node, -1) }()
+	st.count(st.node, 1)
 	requests := make(chan *discovery.DiscoveryRequest)
 	go receive(g, requests) // ends with the stream
 	for {
@@ -65,6 +68,11 @@ func receive(g discovery.AggregatedDiscoveryService_StreamAggregatedResourcesSer
 }
 
 func (st *stream) request(req *discovery.DiscoveryRequest) error {
+	if id := req.GetNode().GetId(); id != "" && id != st.node { // later requests need not say
+		st.count(st.node, -1)
+		st.node = id
+		st.count(st.node, 1)
+	}
 	kind := req.GetTypeUrl()
 	if req.GetErrorDetail() != nil {
 		st.reject(kind)
@@ -91,7 +99,7 @@ func pause(ctx context.Context, d time.Duration) error {
 // push answers every type that was asked for and has something newer.
 func (st *stream) push() error {
 	// Clusters first: a listener is refused while its cluster isn't there.
-	for _, kind := range []string{Clusters, Listeners} {
+	for _, kind := range []string{Clusters, Listeners, Secrets} {
 		sent, asked := st.sent[kind]
 		if !asked || sent == st.version || st.state.Silent[kind] {
 			continue

@@ -8,6 +8,9 @@ NEVER_IN_AGENT = {
     "github.com/google/go-containerregistry": _TESTS,
     # Drives containers.
     "github.com/moby/moby/client": _TESTS,
+    "github.com/testcontainers/testcontainers-go": _TESTS,
+    # Speaks HTTP/3, which here only Envoy and its tests do.
+    "github.com/quic-go/quic-go": _TESTS,
     "go.uber.org/goleak": _TESTS,
     "k8s.io": _KUBERNETES,
     "sigs.k8s.io/controller-runtime": _KUBERNETES,

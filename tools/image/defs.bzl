@@ -78,7 +78,7 @@ def _oci_image_impl(ctx):
         "platform": ctx.attr.platform,
         "stamps": [f.path for f in stamps],
         "tag": ctx.attr.tag,
-        "user": "{0}:{0}".format(NONROOT),
+        "user": ctx.attr.user,
     }, indent = "  "))
     layout = ctx.actions.declare_directory(ctx.label.name)
     outs = [ctx.outputs.tarball, ctx.outputs.digest, ctx.outputs.sbom]
@@ -117,6 +117,7 @@ _oci_image = rule(
         "tag": attr.string(mandatory = True, doc = "name:tag after `docker load`."),
         "tarball": attr.output(mandatory = True),
         "title": attr.string(mandatory = True),
+        "user": attr.string(default = "{0}:{0}".format(NONROOT), doc = "uid:gid"),
         "version": attr.string(doc = "Default: git's name for the commit, with --config=release."),
         "_tool": attr.label(default = "//tools/image", executable = True, cfg = "exec"),
     },

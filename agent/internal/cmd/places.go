@@ -48,12 +48,16 @@ func (p places) fallBack(cfg *hotrestart.Config, f *pflag.FlagSet) {
 // directory that everybody can write to, where another user could have made it.
 func (p places) own(cfg hotrestart.Config) error {
 	own := p.runtimeDir()
-	for _, path := range []string{cfg.StateDir, cfg.ReadyMarkerPath, cfg.ControlSocket} {
-		if own == "" || !strings.HasPrefix(path, own+"/") {
+	for _, at := range []struct{ path, instead string }{
+		{cfg.StateDir, defaultStateDir},
+		{cfg.ReadyMarkerPath, filepath.Dir(defaultReadyMarker)},
+		{cfg.ControlSocket, filepath.Dir(defaultControlSocket)},
+	} {
+		if own == "" || !strings.HasPrefix(at.path, own+"/") {
 			continue
 		}
 		if err := p.ensure(own); err != nil {
-			return hotrestart.Exitf(hotrestart.ExitTaken, "%w", err)
+			return hotrestart.Exitf(hotrestart.ExitTaken, "%w; it would be in place of %s, which uid %d can't write to", err, at.instead, p.euid)
 		}
 		return nil
 	}

@@ -72,7 +72,7 @@ func stranger(err error) places {
 func TestSomebodyElsesRuntimeDirectoryIsRefused(t *testing.T) {
 	w := newWorld()
 	w.places = stranger(errors.New("/own belongs to uid 7"))
-	if code := w.main([]string{"proxy-supervisor"}); code != 6 || w.ran != nil || w.err.String() != "agent proxy-supervisor: /own belongs to uid 7\n" {
+	if code := w.main([]string{"proxy-supervisor"}); code != 6 || w.ran != nil || w.err.String() != "agent proxy-supervisor: /own belongs to uid 7; it would be in place of /run/aether/hotrestart, which uid 1000 can't write to\n" {
 		t.Error(code, w.err.String())
 	}
 }

@@ -10,11 +10,15 @@ import (
 const (
 	replyField    = 2
 	statsField    = 3
-	gaugesField   = 3 // map<string, uint64>
+	gaugesField   = 4 // map<string, uint64>; 3 has the counters' increments
 	dynamicsField = 5 // map<string, spans>: which parts of a name are dynamic
 	mapKey        = 1
 	mapValue      = 2
 )
+
+// generationGauge is the one gauge of a parent's that Envoy keeps when the parent
+// ends: each generation counts on from it (fact 10).
+const generationGauge = "server.hot_restart_generation"
 
 // repliesTo tells whether a message can be what a request of that kind is
 // answered with: it isn't what another is.
@@ -33,7 +37,7 @@ func gaugesAtZero(reply []byte) []byte {
 	var out []byte
 	for entry := range fields(stats, gaugesField) {
 		name := submessage(entry, mapKey)
-		if value, ok := number(entry, mapValue); ok && value != 0 {
+		if value, ok := number(entry, mapValue); ok && value != 0 && string(name) != generationGauge {
 			held[string(name)] = true
 			zero := protowire.AppendBytes(protowire.AppendTag(nil, mapKey, protowire.BytesType), name)
 			zero = protowire.AppendVarint(protowire.AppendTag(zero, mapValue, protowire.VarintType), 0)

@@ -25,7 +25,8 @@ func statsReply(content ...[]byte) []byte {
 	return bytesField(replyField, bytesField(statsField, bytes.Join(content, nil)))
 }
 
-// A parent's gauges go when it goes; counters stay, and what was 0 needs nothing.
+// A parent's gauges go when it goes; counters and the generation stay, and what
+// was 0 needs nothing.
 func TestFact10GaugesOfAParentThatIsGoneAreTakenBack(t *testing.T) {
 	spans := []byte("spans")
 	got := gaugesAtZero(statsReply(
@@ -34,7 +35,8 @@ func TestFact10GaugesOfAParentThatIsGoneAreTakenBack(t *testing.T) {
 		entry(gaugesField, "b", numberField(mapValue, 0)),
 		entry(gaugesField, "c", nil),
 		entry(gaugesField, "d.x", numberField(mapValue, 1<<40)),
-		entry(4, "counter", numberField(mapValue, 9)),
+		entry(3, "counter", numberField(mapValue, 9)), // counter_deltas
+		entry(gaugesField, "server.hot_restart_generation", numberField(mapValue, 2)),
 		entry(dynamicsField, "d.x", bytesField(mapValue, spans)),
 		entry(dynamicsField, "b", bytesField(mapValue, spans)),
 	))
@@ -50,7 +52,7 @@ func TestFact10GaugesOfAParentThatIsGoneAreTakenBack(t *testing.T) {
 
 func TestNoGaugesToTakeBack(t *testing.T) {
 	for _, reply := range [][]byte{
-		nil, {}, []byte("garbage"), {0xff, 0xff}, statsReply(), statsReply([]byte{0x1a}),
+		nil, {}, []byte("garbage"), {0xff, 0xff}, statsReply(), statsReply([]byte{0x22}),
 		answerFor(ShutdownAdmin, time.Unix(1, 0))[frameHeader:], statsReply(entry(gaugesField, "a", numberField(mapValue, 0))),
 	} {
 		if got := gaugesAtZero(reply); got != nil {
