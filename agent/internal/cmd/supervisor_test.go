@@ -108,8 +108,10 @@ func TestUsageErrors(t *testing.T) {
 		env  string // NAME=value
 		want string
 	}{
-		{args: "", want: "agent: which command? There are completion, proxy-supervisor, proxyctl and version"},
+		{args: "", want: "agent: which command? There are completion, private-directories, proxy-supervisor, proxyctl and version"},
 		{args: "run", want: `agent: unknown command "run"`},
+		{args: "private-directories --owner 65532", want: "agent private-directories: which directories?"},
+		{args: "private-directories /dev/shm", want: "--owner has to name the user that runs the supervisor, and not root"},
 		{args: "version now", want: `agent version: unexpected argument "now"`},
 		{args: "proxyctl", want: "agent proxyctl: which command? There are doctor, drain, history, log, reload, status and undrain"},
 		{args: "proxyctl dance", want: `unknown command "dance"; there are doctor, drain, history, log, reload, status and undrain`},
