@@ -24,7 +24,7 @@ var root = runfile.Root("../..")
 const kubeVersion = "1.35.4"
 
 // charts are all there are, which TestEveryChartIsTested compares.
-var charts = []string{"aether-proxy"}
+var charts = []string{"aether-proxy", "atenet-router"}
 
 func TestEveryChartIsTested(t *testing.T) {
 	found, err := filepath.Glob(filepath.Join(root, "charts", "*", "Chart.yaml"))

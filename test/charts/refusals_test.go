@@ -25,7 +25,12 @@ func TestRefusals(t *testing.T) {
 		{"aether-proxy", on + "," + hot + "parentShutdownTimeSeconds=43", "terminationGracePeriodSeconds (60 s) is shorter than parentShutdownTimeSeconds + drainTimeSeconds/2 + 5 s (43 + 25/2 + 5)"},
 		{"aether-proxy", cross + "," + hot + "successorWaitSeconds=16", "is shorter than successorWaitSeconds + parentShutdownTimeSeconds + 5 s (16 + 40 + 5)"},
 		{"aether-proxy", on + ",terminationGracePeriodSeconds=45," + hot + "parentShutdownTimeSeconds=40", "terminationGracePeriodSeconds (45 s) is shorter"},
+		{"atenet-router", "drain.windowSeconds=50", "drain.delaySeconds (13), drain.windowSeconds (50), drain.timeoutSeconds (1) and 5 s for the marker and Envoy's own end are 69 s together"},
+		{"atenet-router", "config.listeners=null", "config has no listeners"},
+		{"atenet-router", "service.ports=null", "a Service needs a port"},
 		// And by the schema.
+		{"atenet-router", "drain.window=5", "additional properties 'window' not allowed"},
+		{"atenet-router", "terminationGracePeriodSeconds=4", "minimum"},
 		{"aether-proxy", "tolerations=all", "got string, want array"},
 		{"aether-proxy", "proxy.hotRestart.enable=true", "additional properties 'enable' not allowed"},
 		{"aether-proxy", hot + "baseId=214748365", "maximum"},
@@ -40,6 +45,15 @@ func TestRefusals(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestASidecarNeedsItsKubernetes(t *testing.T) {
+	for _, h := range helms(t) {
+		_, err := h.Run(t.Context(), nil, "template", "edge", chartDir("atenet-router"), "--set=nativeSidecar=true", "--kube-version=1.28.9")
+		if err == nil || !strings.Contains(err.Error(), "nativeSidecar needs Kubernetes 1.29, and this is v1.28.9") {
+			t.Error(err)
+		}
 	}
 }
 

@@ -45,16 +45,16 @@ func pack(w io.Writer, files []string) error {
 		return errors.New("no Chart.yaml among the files")
 	}
 	dir := filepath.Dir(files[i])
-	sorted := slices.Clone(files)
-	slices.Sort(sorted)
-	zip := gzip.NewWriter(w) // its header has no time unless one is set
-	archive := tar.NewWriter(zip)
-	for _, file := range sorted {
-		name, err := filepath.Rel(dir, file)
-		if err != nil || strings.HasPrefix(name, "..") {
+	for _, file := range files {
+		if !strings.HasPrefix(file, dir+string(filepath.Separator)) {
 			return fmt.Errorf("%s is not below %s", file, dir)
 		}
-		if err := add(archive, filepath.Join(filepath.Base(dir), name), file); err != nil {
+	}
+	zip := gzip.NewWriter(w) // its header has no time unless one is set
+	archive := tar.NewWriter(zip)
+	for _, file := range slices.Sorted(slices.Values(files)) {
+		name := filepath.Join(filepath.Base(dir), strings.TrimPrefix(file, dir))
+		if err := add(archive, name, file); err != nil {
 			return err
 		}
 	}
