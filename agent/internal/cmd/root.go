@@ -37,7 +37,7 @@ func Main(args []string) int {
 		lookupEnv:  os.LookupEnv,
 		executable: os.Executable,
 		places: places{
-			euid: os.Geteuid(), runtimeDir: coordination.RuntimeDir, usable: usable, ensure: coordination.EnsureStateDir,
+			euid: os.Geteuid(), runtimeDir: coordination.RuntimeDir, usable: usable, ensure: coordination.EnsureStateDir, write: writePrivate,
 		},
 		supervise: supervise,
 	}.main(args)
