@@ -1,5 +1,5 @@
-// Package helm builds Helm from its Go module, pinned in tools/helm, and runs
-// it. Tests of the charts and of a cluster share it.
+// Package helm builds Helm and kustomize from their Go modules, pinned in
+// tools/helm, and runs them. Tests of the charts and of a cluster share it.
 package helm
 
 import (
@@ -35,35 +35,49 @@ type Helm struct {
 // on an empty Go cache) and kept in the user's cache directory, named after the
 // pins. root is the repository's directory.
 func Get(ctx context.Context, root string, major int) (Helm, error) {
-	path, err := place(root, major)
-	if err == nil {
-		err = build(ctx, root, major, path)
-	}
-	if err != nil {
-		return Helm{}, fmt.Errorf("helm %d: %w", major, err)
-	}
-	return Helm{Major: major, Path: path}, nil
+	path, err := tool(ctx, root, fmt.Sprintf("helm%d", major), fmt.Sprintf("helm.sh/helm/v%d/cmd/helm", major))
+	return Helm{Major: major, Path: path}, err
 }
 
-func place(root string, major int) (string, error) {
+// Kustomize renders a directory with a kustomization.
+func Kustomize(ctx context.Context, root, dir string) (string, error) {
+	path, err := tool(ctx, root, "kustomize", "sigs.k8s.io/kustomize/kustomize/v5")
+	if err != nil {
+		return "", err
+	}
+	return run(exec.CommandContext(ctx, path, "build", dir))
+}
+
+// tool is the path of a program that tools/helm pins.
+func tool(ctx context.Context, root, name, pkg string) (string, error) {
+	path, err := place(root, name)
+	if err == nil {
+		err = build(ctx, root, pkg, path)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	return path, nil
+}
+
+func place(root, name string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
 	}
 	sum := sha256.New()
-	for _, name := range []string{"go.mod", "go.sum"} {
-		data, err := os.ReadFile(filepath.Join(root, "tools", "helm", name))
+	for _, pins := range []string{"go.mod", "go.sum"} {
+		data, err := os.ReadFile(filepath.Join(root, "tools", "helm", pins))
 		if err != nil {
 			return "", err
 		}
 		sum.Write(data)
 	}
-	dir := hex.EncodeToString(sum.Sum(nil))[:12]
-	return filepath.Join(cache, "aether", "helm", dir, fmt.Sprintf("helm%d", major)), nil
+	return filepath.Join(cache, "aether", "helm", hex.EncodeToString(sum.Sum(nil))[:12], name), nil
 }
 
 // build makes path unless it is there; of several processes one does it.
-func build(ctx context.Context, root string, major int, path string) error {
+func build(ctx context.Context, root, pkg, path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
@@ -76,7 +90,7 @@ func build(ctx context.Context, root string, major int, path string) error {
 		return nil
 	}
 	fresh := path + ".new" // renamed when whole
-	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", fresh, fmt.Sprintf("helm.sh/helm/v%d/cmd/helm", major))
+	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", fresh, pkg)
 	cmd.Dir = filepath.Join(root, "tools", "helm")
 	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -122,10 +136,14 @@ func (h Helm) Run(ctx context.Context, env []string, args ...string) (string, er
 	defer os.RemoveAll(home)
 	cmd := exec.CommandContext(ctx, h.Path, args...)
 	cmd.Env = append([]string{"HOME=" + home, "KUBECONFIG=" + os.DevNull, "PATH=" + os.Getenv("PATH")}, env...)
+	return run(cmd)
+}
+
+func run(cmd *exec.Cmd) (string, error) {
 	var out, complaint bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaint
 	if err := cmd.Run(); err != nil {
-		return out.String(), fmt.Errorf("helm %s: %w: %s", args[0], err, strings.TrimSpace(complaint.String()))
+		return out.String(), fmt.Errorf("%s %s: %w: %s", filepath.Base(cmd.Path), cmd.Args[1], err, strings.TrimSpace(complaint.String()))
 	}
 	return out.String(), nil
 }
