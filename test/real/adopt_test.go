@@ -15,7 +15,7 @@ func TestAnAdoptedCommandLineHotRestarts(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.Adopted = true
-	s.start("--", "--concurrency", "2")
+	s.start("--", "--concurrency 2", "--service-node", "a node") // in one argument, as some manifests have it
 	st := s.status()
 	if st.BaseID != s.BaseID || st.ConfigPath != s.ConfigPath || st.EnvoyPath != s.EnvoyPath || st.Concurrency != 2 || st.AdminAddress != s.Bootstrap.Admin {
 		t.Errorf("not what the command line says: %+v", st)

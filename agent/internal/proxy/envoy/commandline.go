@@ -3,6 +3,7 @@ package envoy
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -35,6 +36,7 @@ func ParseCommandLine(args []string) (CommandLine, error) {
 	var c CommandLine
 	seen := map[string]bool{}
 	for len(args) > 0 {
+		args = apart(args)
 		flag, n := canonical(args[0]), widthOf(args)
 		take := takenOver[flag]
 		switch {
@@ -58,6 +60,16 @@ func ParseCommandLine(args []string) (CommandLine, error) {
 			"so put the second into the first", c.ConfigPath)
 	}
 	return c, nil
+}
+
+// apart makes two arguments of a flag and its value in one, with a space between
+// them. Envoy accepts that (and no "="), and manifests are written so.
+func apart(args []string) []string {
+	flag, value, joined := strings.Cut(args[0], " ")
+	if !joined || !isFlag(flag) {
+		return args
+	}
+	return append([]string{flag, value}, args[1:]...)
 }
 
 func (c *CommandLine) takeBaseID(value string) error {

@@ -32,6 +32,18 @@ func TestParseCommandLine(t *testing.T) {
 	}
 }
 
+// Contour and Envoy Gateway write flag and value as one argument.
+func TestParseCommandLineTakesFlagAndValueInOne(t *testing.T) {
+	got, err := ParseCommandLine([]string{"--service-node a b", "--config-yaml admin: {}\nnode: {}", "--log-level info", "--log-format", "-l x", "--cpuset-threads"})
+	want := CommandLine{
+		ConfigYAML: "admin: {}\nnode: {}",
+		Args:       []string{"--service-node", "a b", "--log-level", "info", "--log-format", "-l x", "--cpuset-threads"},
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestParseCommandLineRefuses(t *testing.T) {
 	for args, want := range map[string]string{
 		"-c":                      `"-c": its value is missing`,
