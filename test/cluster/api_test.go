@@ -112,10 +112,10 @@ type condition struct {
 }
 
 type container struct {
-	Name         string `json:"name"`
-	Ready        bool   `json:"ready"`
-	RestartCount int    `json:"restartCount"`
-	ContainerID  string `json:"containerID"`
+	Name             string `json:"name"`
+	Ready            bool   `json:"ready"`
+	RestartCount     int    `json:"restartCount"`
+	ContainerID      string `json:"containerID"`
 	State, LastState struct {
 		Waiting    *struct{ Reason, Message string }
 		Terminated *struct {

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,15 +19,14 @@ func TestInPlace(t *testing.T) {
 		"proxy.hotRestart.binary.volume.hostPath.path": dir,
 		"proxy.hotRestart.binary.path":                 "envoy",
 	})
-	r.play("in place", inPlaceScenarios(dir)...)
+	r.binaries = dir
+	r.play(inPlaceScenarios...)
 }
 
-func inPlaceScenarios(dir string) []scenario {
-	return []scenario{
-		{name: "ConfigMap replaced: the kubelet swaps `..data`, a handoff follows", play: configMapReplaced},
-		{name: "broken bootstrap: refused, told by status, and the next good one taken", play: brokenBootstrap},
-		{name: "Envoy's binary on a volume replaced, 1.36.4 by 1.40.0", play: func(c *scene) { binaryReplaced(c, dir) }},
-	}
+var inPlaceScenarios = []scenario{
+	{name: "in place: ConfigMap replaced, which the kubelet does by a swap of `..data`", play: configMapReplaced},
+	{name: "in place: broken bootstrap refused, as status tells; then a good one", play: brokenBootstrap},
+	{name: "in place: Envoy's binary on a volume replaced, 1.36.4 by 1.40.0", play: binaryReplaced},
 }
 
 func configMapReplaced(c *scene) {
@@ -64,10 +62,10 @@ func brokenBootstrap(c *scene) {
 	c.samePod(p)
 }
 
-func binaryReplaced(c *scene, dir string) {
+func binaryReplaced(c *scene) {
 	p := c.only()
 	epoch := c.epoch(p)
-	install(c.T, "1.40.0", dir)
+	install(c.T, "1.40.0", c.binaries)
 	st := c.serving(p, epoch+1)
 	if got := st.Of(epoch + 1).EnvoyVersion; !strings.Contains(got, "1.40.0") {
 		c.Errorf("Envoy %q serves, want 1.40.0", got)
@@ -114,15 +112,4 @@ func copyFile(from, to string) error {
 		return err
 	}
 	return out.Close()
-}
-
-// scrape reads the stats listener.
-func (r *release) scrape() (string, error) {
-	resp, err := http.Get("http://" + r.stats + "/stats/prometheus")
-	if err != nil {
-		return "", err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	return string(text), err
 }

@@ -57,7 +57,12 @@ func run(m *testing.M) int {
 	}
 	fmt.Printf("the cluster is ready after %v\n", time.Since(began).Round(time.Second))
 	the = c
-	return m.Run()
+	code := m.Run()
+	if err := writeMeasured(); err != nil {
+		fmt.Fprintln(os.Stderr, "test/cluster:", err)
+		return 1
+	}
+	return code
 }
 
 // cluster is one Kubernetes node.
@@ -132,7 +137,7 @@ func (c *cluster) kubectl(ctx context.Context, args ...string) (string, error) {
 func buildHelm(ctx context.Context, dir string) (string, error) {
 	helm := filepath.Join(dir, "helm")
 	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", helm, "helm.sh/helm/v4/cmd/helm")
-	cmd.Dir = filepath.Join(repository, "tools/helm/v4")
+	cmd.Dir = filepath.Join(repository, "tools/helm")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build helm: %w\n%s", err, out)
 	}

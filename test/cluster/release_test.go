@@ -37,6 +37,7 @@ type release struct {
 	stats     string            // host:port of the stats listener
 	set       map[string]string // values that were given, by path
 	pods      *history
+	binaries  string // directory on the node with Envoy's binary
 }
 
 const chartName = "proxy" // of the release, and so of its DaemonSet
@@ -82,7 +83,7 @@ func prepareRelease(t *testing.T, name string) *release {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(up.Close)
+	t.Cleanup(func() { up.Close() })
 	ports, err := bootstrap.FreePorts(3)
 	if err != nil {
 		t.Fatal(err)
@@ -131,6 +132,7 @@ func (r *release) upgrade(tag string, values ...map[string]string) {
 	r.must(err)
 	var content map[string]any
 	r.must(yaml.Unmarshal(boot, &content))
+	content["stats_flush_interval"] = "1s" // what a handoff may count twice or not at all
 	r.upgradeWith(content)
 }
 
@@ -218,10 +220,12 @@ func (r *release) only() pod {
 	return pods[0]
 }
 
+// afresh makes a connection for each request: a kept one stays with its epoch.
+var afresh = http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+
 // tag is the bootstrap that answers, "" if none does.
 func (r *release) tag() string {
-	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := client.Get("http://" + r.boot.Target().HTTP + "/hello")
+	resp, err := afresh.Get("http://" + r.boot.Target().HTTP + "/hello")
 	if err != nil {
 		return ""
 	}

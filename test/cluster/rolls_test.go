@@ -1,0 +1,96 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+
+	"aether.internal/test/node"
+)
+
+// A DaemonSet's life, from plain Envoy to the fiftieth release: the order is that
+// of docs/pods.md.
+func TestRolls(t *testing.T) {
+	r := newRelease(t, "rolls", map[string]string{"image.tag": "1.36.4"})
+	r.play(rollScenarios...)
+}
+
+var rollScenarios = []scenario{
+	{
+		name: "first roll, from plain Envoy to the supervisor: delete first",
+		harm: "nothing listens between the two pods", play: deleteFirst,
+	},
+	{name: "Envoy's image, 1.36.4 to 1.40.0: surge", play: envoyImage},
+	{name: "20 rolls in a row: surge", play: twentyRolls},
+	{name: "supervisor's image: surge", play: supervisorImage},
+	{name: "helm rollback of that: surge", play: rollback},
+}
+
+func deleteFirst(c *scene) {
+	plain := c.only()
+	c.rolls++
+	c.upgrade("v2", crossPod)
+	c.gone(plain)
+	c.serving(c.rolled(), 0)
+	// Only how the next roll is made: no roll by itself.
+	p := c.only()
+	c.upgrade("v2", surging)
+	if now := c.rolled(); now.Metadata.UID != p.Metadata.UID {
+		c.Errorf("surge: true has made another pod")
+	}
+}
+
+func envoyImage(c *scene) {
+	old := c.only()
+	epoch := c.epoch(old)
+	c.rolls++
+	c.upgrade("v3", map[string]string{"image.tag": "1.40.0"})
+	next := c.takenOver(old, epoch+1)
+	st := c.await(next, "to serve", node.Alone(epoch+1))
+	if got := st.Of(epoch + 1).EnvoyVersion; !strings.Contains(got, "1.40.0") {
+		c.Errorf("Envoy %q serves, want 1.40.0", got)
+	}
+}
+
+// twentyRolls wants each pod to serve the next epoch, and no stat to leap.
+func twentyRolls(c *scene) {
+	old := c.only()
+	epoch := c.epoch(old)
+	rates := c.watchRates()
+	for range 20 {
+		epoch++
+		c.restart()
+		old = c.takenOver(old, epoch)
+	}
+	rates.judge()
+}
+
+func supervisorImage(c *scene) {
+	old := c.only()
+	epoch := c.epoch(old)
+	c.rolls++
+	c.upgrade("v3", map[string]string{"agent.image.tag": "next"})
+	next := c.takenOver(old, epoch+1)
+	if got := c.agentVersion(next); got != "next" {
+		c.Errorf("supervisor %q, want next", got)
+	}
+}
+
+func rollback(c *scene) {
+	old := c.only()
+	epoch := c.epoch(old)
+	c.rolls++
+	c.helmed("rollback", chartName)
+	next := c.takenOver(old, epoch+1)
+	if got := c.agentVersion(next); got == "next" {
+		c.Errorf("supervisor %q after the rollback", got)
+	}
+	c.set["agent.image.tag"] = "dev"
+}
+
+// agentVersion asks the program in the pod.
+func (c *scene) agentVersion(p pod) string {
+	c.Helper()
+	out := c.kube("exec", "-n", c.namespace, p.Metadata.Name, "-c", "envoy", "--", "/opt/aether/supervisor", "version")
+	_, version, _ := strings.Cut(out, "agent ")
+	return strings.Fields(version + " ?")[0]
+}
