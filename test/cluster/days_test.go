@@ -82,7 +82,7 @@ func (c *scene) rollBack(old, bad pod) {
 	c.Helper()
 	epoch := c.epoch(old)
 	c.rolls++
-	c.helmed("rollback", chartName)
+	c.helmed(nil, "rollback", chartName)
 	c.gone(bad)
 	if now := c.rolled(); now.Metadata.UID != old.Metadata.UID {
 		c.Errorf("the rollback has replaced the old pod, which had never gone wrong")

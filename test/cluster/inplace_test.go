@@ -48,7 +48,9 @@ func configMapReplaced(c *scene) {
 func brokenBootstrap(c *scene) {
 	p := c.only()
 	epoch := c.epoch(p)
-	c.upgradeWith(map[string]any{"static_resources": map[string]any{"listenrs": []any{}}})
+	broken := c.bootstrap("broken")
+	broken["static_resources"].(map[string]any)["listenrs"] = []any{}
+	c.upgradeWith(broken)
 	st := c.await(p, "to refuse it", func(s node.Status) bool { return s.LastFailure != nil && s.LastFailure.Step == "validate" })
 	if st.Serving != epoch || !st.Ready || !strings.Contains(st.LastFailure.Error, "listenrs") {
 		c.Errorf("after a broken bootstrap: %+v, %+v", st, st.LastFailure)

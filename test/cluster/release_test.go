@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -52,6 +53,7 @@ var brief = map[string]string{
 	"resources.requests.cpu":                     "10m",
 	"initResources.requests.cpu":                 "10m",
 	"agent.image.tag":                            "dev",
+	"proxy.logLevel":                             "warn",
 }
 
 var (
@@ -94,6 +96,9 @@ func prepareRelease(t *testing.T, name string) *release {
 		stats: net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[2])),
 	}
 	r.set["stats.address"], r.set["stats.port"] = "127.0.0.1", strconv.Itoa(ports[2])
+	if *keep {
+		r.remove()
+	}
 	r.kube("create", "namespace", name)
 	ctx, stop := context.WithCancel(context.Background())
 	r.pods = r.api.watch(ctx, name)
@@ -114,7 +119,7 @@ func (r *release) remove() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if _, err := r.kubectl(ctx, "delete", "namespace", r.namespace, "--wait"); err != nil {
+	if _, err := r.kubectl(ctx, "delete", "namespace", r.namespace, "--wait", "--ignore-not-found"); err != nil {
 		r.Error(err)
 	}
 	os.RemoveAll("/run/aether/" + r.namespace)
@@ -127,13 +132,17 @@ func (r *release) upgrade(tag string, values ...map[string]string) {
 	for _, v := range values {
 		maps.Copy(r.set, v)
 	}
+	r.upgradeWith(r.bootstrap(tag))
+}
+
+func (r *release) bootstrap(tag string) (content map[string]any) {
+	r.Helper()
 	r.boot.EpochTag = tag
-	boot, err := r.boot.YAML()
+	data, err := r.boot.YAML()
 	r.must(err)
-	var content map[string]any
-	r.must(yaml.Unmarshal(boot, &content))
+	r.must(yaml.Unmarshal(data, &content))
 	content["stats_flush_interval"] = "1s" // what a handoff may count twice or not at all
-	r.upgradeWith(content)
+	return content
 }
 
 // upgradeWith takes any bootstrap.
@@ -141,23 +150,21 @@ func (r *release) upgradeWith(boot map[string]any) {
 	r.Helper()
 	data, err := json.Marshal(map[string]any{"bootstrap": boot})
 	r.must(err)
-	file := filepath.Join(r.TempDir(), "values.json")
-	r.must(os.WriteFile(file, data, 0o600))
-	args := []string{"upgrade", "--install", chartName, filepath.Join(repository, "charts/aether-proxy"), "--values", file}
+	args := []string{"upgrade", "--install", chartName, filepath.Join(repository, "charts/aether-proxy"), "--values", "-"}
 	for path, value := range r.set {
 		args = append(args, "--set", path+"="+value)
 	}
-	r.helmed(args...)
+	r.helmed(data, args...)
 }
 
-func (r *release) helmed(args ...string) string {
+// helmed runs helm in the release's namespace.
+func (r *release) helmed(input []byte, args ...string) {
 	r.Helper()
 	cmd := exec.CommandContext(r.ctx, r.helm, append(args, "--namespace", r.namespace, "--kubeconfig", filepath.Join(r.state, "admin.kubeconfig"))...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
+	cmd.Stdin = bytes.NewReader(input)
+	if out, err := cmd.CombinedOutput(); err != nil {
 		r.Fatalf("helm %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
-	return string(out)
 }
 
 func (r *release) kube(args ...string) string {
@@ -255,6 +262,9 @@ func (r *release) volume(p pod, name string) string {
 func (r *release) await(p pod, what string, want func(node.Status) bool) (st node.Status) {
 	r.Helper()
 	r.until(p.Metadata.Name+": "+what, func() bool {
+		if _, gone := r.pods.last(p.Metadata.UID); gone {
+			r.Fatalf("%s is gone while waiting for it %s", p.Metadata.Name, what)
+		}
 		var err error
 		st, err = r.status(p)
 		return err == nil && want(st)

@@ -79,7 +79,7 @@ func rollback(c *scene) {
 	old := c.only()
 	epoch := c.epoch(old)
 	c.rolls++
-	c.helmed("rollback", chartName)
+	c.helmed(nil, "rollback", chartName)
 	next := c.takenOver(old, epoch+1)
 	if got := c.agentVersion(next); got == "next" {
 		c.Errorf("supervisor %q after the rollback", got)
