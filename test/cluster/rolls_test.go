@@ -20,6 +20,7 @@ var rollScenarios = []scenario{
 		harm: "nothing listens between the two pods", play: deleteFirst,
 	},
 	{name: "Envoy's image, 1.36.4 to 1.40.0: surge", play: envoyImage},
+	{name: "bootstrap and pod template changed in one upgrade: surge", play: bothChanged},
 	{name: "20 rolls in a row: surge", play: twentyRolls},
 	{name: "supervisor's image: surge", play: supervisorImage},
 	{name: "helm rollback of that: surge", play: rollback},
@@ -43,11 +44,31 @@ func envoyImage(c *scene) {
 	old := c.only()
 	epoch := c.epoch(old)
 	c.rolls++
-	c.upgrade("v3", map[string]string{"image.tag": "1.40.0"})
+	c.upgrade("v2", map[string]string{"image.tag": "1.40.0"})
 	next := c.takenOver(old, epoch+1)
 	st := c.await(next, "to serve", node.Alone(epoch+1))
 	if got := st.Of(epoch + 1).EnvoyVersion; !strings.Contains(got, "1.40.0") {
 		c.Errorf("Envoy %q serves, want 1.40.0", got)
+	}
+}
+
+// bothChanged: the old pod sees the new ConfigMap while the new pod is on its way.
+// Whichever is first, the other waits for it.
+func bothChanged(c *scene) {
+	old := c.only()
+	epoch := c.epoch(old)
+	c.rolls++
+	c.upgrade("v3", map[string]string{"podAnnotations.changed": "yes"})
+	last := c.gone(old)
+	if code := last.exitCode(); code != 0 {
+		c.Errorf("%s ended with exit code %d, want 0", last.Metadata.Name, code)
+	}
+	next := c.rolled()
+	c.await(next, "to serve the next epoch or the one after it", func(s node.Status) bool {
+		return s.Ready && len(s.Epochs) == 1 && (s.Serving == epoch+1 || s.Serving == epoch+2)
+	})
+	if got := c.tag(); got != "v3" {
+		c.Errorf("answered by %q, want v3", got)
 	}
 }
 
