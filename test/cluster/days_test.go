@@ -20,6 +20,11 @@ func TestDays(t *testing.T) {
 	r.play(dayScenarios...)
 }
 
+const (
+	answering = "what it was answering, and whoever came before an epoch was LIVE again"
+	alone     = "nothing listens until the kubelet has restarted the container"
+)
+
 var dayScenarios = []scenario{
 	{name: "image that never gets ready: the roll stops, the node serves; helm rollback", restarts: -1, play: neverReady},
 	{name: "image that isn't there; helm rollback", play: noImage},
@@ -28,23 +33,15 @@ var dayScenarios = []scenario{
 	{name: "old pod deleted before the new one has started its Envoy", play: deletedBefore},
 	{name: "old pod deleted while the new one's Envoy initialises", play: deletedWhile},
 	{name: "old pod deleted after the takeover", play: deletedAfter},
-	{name: "both pods deleted at once, during a roll", play: bothDeleted},
-	{
-		name: "grace period runs out with the successor attached", harm: "what the old pod still had ends with it",
-		play: graceRunsOut,
-	},
-	{
-		name: "kill -9 of the new pod's supervisor during the old one's drain", restarts: 1,
-		harm: "what it was answering, and whoever came before an epoch was LIVE again", play: supervisorKilled,
-	},
-	{
-		name: "kill -9 of the old pod's Envoy while it drains",
-		harm: "what it was answering", play: oldEnvoyKilled,
-	},
-	{
-		name: "kill -9 of the serving Envoy, alone", restarts: 1,
-		harm: "nothing listens until the container is restarted", play: envoyKilled,
-	},
+	{name: "both pods deleted at once, the new one's Envoy initialising: a third takes over", play: bothDeleted},
+	{name: "grace period runs out with the successor attached", harm: "what the old pod still had ends with it", play: graceRunsOut},
+	{name: "kill -9 of the new Envoy while it initialises", restarts: 1, play: initialisingKilled},
+	{name: "kill -9 of the new Envoy after the takeover", harm: answering, play: newEnvoyKilled},
+	{name: "kill -9 of the new pod's supervisor after the takeover", harm: answering, restarts: 1, play: supervisorKilled},
+	{name: "kill -9 of the old Envoy after the takeover", harm: "what it was answering", play: oldEnvoyKilled},
+	{name: "kill -9 of the old pod's supervisor after the takeover", harm: "what its Envoy was answering", restarts: -1, play: oldSupervisorKilled},
+	{name: "kill -9 of Envoy, alone on the node", harm: alone, restarts: 1, play: envoyKilled},
+	{name: "kill -9 of the supervisor, alone on the node", harm: alone, restarts: 1, play: aloneKilled},
 }
 
 // neverReady is an image without Envoy: its supervisor can't start anything.
@@ -117,12 +114,26 @@ func deletedBefore(c *scene) {
 }
 
 func deletedWhile(c *scene) {
-	old := c.only()
+	old, next, open := c.initialising()
 	epoch := c.epoch(old)
-	c.restart()
-	c.await(old, "to be contested", func(s node.Status) bool { return s.State == "contested" || s.State == "superseded" })
 	c.delete(old)
+	c.await(old, "to wait for its successor", func(s node.Status) bool { return s.State == "waiting" && s.Serving == epoch })
+	open()
 	c.takenOver(old, epoch+1)
+	c.serving(next, epoch+1)
+}
+
+// initialising is a roll whose new pod's Envoy gets no further before open is called.
+func (c *scene) initialising() (old, next pod, open func()) {
+	c.Helper()
+	old = c.only()
+	open = c.gate.shut()
+	c.Cleanup(open)
+	c.restart()
+	next = c.successor(old)
+	c.await(next, "to have started its Envoy", func(s node.Status) bool { return s.State == "successor" && len(s.Epochs) == 2 })
+	c.await(old, "to be contested", func(s node.Status) bool { return s.State == "contested" })
+	return old, next, open
 }
 
 func deletedAfter(c *scene) {
@@ -135,21 +146,16 @@ func deletedAfter(c *scene) {
 	c.takenOver(old, epoch+1)
 }
 
-// bothDeleted while the new pod is on its way: a third one follows.
+// bothDeleted while the new pod is on its way: a third one takes over, within the
+// old one's successor-wait.
 func bothDeleted(c *scene) {
-	old := c.only()
+	old, next, open := c.initialising()
 	epoch := c.epoch(old)
-	c.restart()
-	next := c.successor(old)
-	c.await(next, "to be there", func(node.Status) bool { return true })
 	c.delete(old)
 	c.delete(next)
-	c.gone(old)
+	open()
 	c.gone(next)
-	p := c.rolled()
-	if got := c.epoch(p); got < epoch+1 {
-		c.Errorf("epoch %d serves, want at least %d", got, epoch+1)
-	}
+	c.takenOver(old, epoch+1)
 }
 
 func graceRunsOut(c *scene) {
@@ -166,33 +172,70 @@ func graceRunsOut(c *scene) {
 }
 
 func supervisorKilled(c *scene) {
-	old := c.only()
-	epoch := c.epoch(old)
-	c.restart()
-	next := c.successor(old)
-	st := c.await(next, "to serve", node.Serves(epoch+1))
-	c.kill(next, st.PID)
+	old, next, epoch := c.justTakenOver()
+	c.kill(next, c.await(next, "to serve", node.Serves(epoch)).PID)
 	c.gone(old)
 	c.rolled()
 	c.epoch(next)
 }
 
-func oldEnvoyKilled(c *scene) {
-	old := c.only()
-	st := c.await(old, "to serve", func(s node.Status) bool { return s.Serving >= 0 && s.Ready })
-	epoch := st.Serving
+// justTakenOver is a roll whose old epoch still drains: a stream holds it.
+func (c *scene) justTakenOver() (old, next pod, epoch int) {
+	c.Helper()
+	old = c.only()
+	epoch = c.epoch(old) + 1
 	c.restart()
-	next := c.successor(old)
-	c.await(next, "to serve", node.Serves(epoch+1))
-	c.kill(old, st.Of(epoch).PID)
-	c.takenOver(old, epoch+1)
+	next = c.successor(old)
+	c.await(next, "to serve", node.Serves(epoch))
+	return old, next, epoch
+}
+
+func newEnvoyKilled(c *scene) {
+	old, next, epoch := c.justTakenOver()
+	c.kill(next, c.await(next, "to serve", node.Serves(epoch)).Of(epoch).PID)
+	c.takenOver(old, epoch)
+}
+
+func initialisingKilled(c *scene) {
+	old, next, open := c.initialising()
+	st := c.await(next, "to have started its Envoy", func(s node.Status) bool { return len(s.Epochs) == 2 })
+	c.kill(next, st.Epochs[1].PID)
+	open()
+	c.takenOver(old, st.Epochs[1].Epoch)
+}
+
+func oldEnvoyKilled(c *scene) {
+	st := c.await(c.only(), "to serve", func(s node.Status) bool { return s.Serving >= 0 && s.Ready })
+	old, _, epoch := c.justTakenOver()
+	c.kill(old, st.Of(st.Serving).PID)
+	c.takenOver(old, epoch)
+}
+
+func oldSupervisorKilled(c *scene) {
+	old, next, epoch := c.justTakenOver()
+	c.kill(old, 1)
+	c.gone(old)
+	c.rolled()
+	c.serving(next, epoch)
+	c.stays(next, epoch)
 }
 
 func envoyKilled(c *scene) {
 	p := c.only()
 	st := c.await(p, "to serve", func(s node.Status) bool { return s.Serving >= 0 && s.Ready })
-	c.kill(p, st.Of(st.Serving).PID)
-	c.until("the container to be restarted", func() bool { now, _ := c.pods.last(p.Metadata.UID); return now.restarts() > p.restarts() })
+	c.restarted(p, st.Of(st.Serving).PID)
+}
+
+func aloneKilled(c *scene) { c.restarted(c.only(), 1) }
+
+// restarted kills a process of the only pod, whose container the kubelet starts again.
+func (c *scene) restarted(p pod, inner int) {
+	c.Helper()
+	c.kill(p, inner)
+	c.until("the container to be restarted", func() bool {
+		now, _ := c.pods.last(p.Metadata.UID)
+		return now.restarts() > p.restarts()
+	})
 	c.rolled()
 	c.serving(p, 0)
 }
@@ -200,7 +243,7 @@ func envoyKilled(c *scene) {
 // delete is `kubectl delete pod`, which doesn't wait.
 func (c *scene) delete(p pod) {
 	c.Helper()
-	c.kube("delete", "pod", p.Metadata.Name, "-n", c.namespace, "--wait=false")
+	c.kube("delete", "pod", p.Metadata.Name, "-n", c.namespace, "--wait=false", "--ignore-not-found")
 }
 
 // stays wants an epoch to serve on, longer than its Envoy's retries to reach a dead

@@ -38,6 +38,7 @@ type release struct {
 	stats     string            // host:port of the stats listener
 	set       map[string]string // values that were given, by path
 	pods      *history
+	gate      *gate
 	binaries  string // directory on the node with Envoy's binary
 }
 
@@ -94,6 +95,7 @@ func prepareRelease(t *testing.T, name string) *release {
 		T: t, cluster: the, ctx: t.Context(), namespace: name, set: maps.Clone(brief),
 		boot:  bootstrap.Options{HTTP: ports[0], TCP: ports[1], UpstreamHTTP: up.HTTP, UpstreamTCP: up.TCP},
 		stats: net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[2])),
+		gate:  newGate(t),
 	}
 	r.set["stats.address"], r.set["stats.port"] = "127.0.0.1", strconv.Itoa(ports[2])
 	if *keep {
@@ -142,6 +144,8 @@ func (r *release) bootstrap(tag string) (content map[string]any) {
 	r.must(err)
 	r.must(yaml.Unmarshal(data, &content))
 	content["stats_flush_interval"] = "1s" // what a handoff may count twice or not at all
+	static := content["static_resources"].(map[string]any)
+	static["clusters"] = append(static["clusters"].([]any), r.gate.cluster())
 	return content
 }
 

@@ -113,5 +113,5 @@ func (c *scene) agentVersion(p pod) string {
 	c.Helper()
 	out := c.kube("exec", "-n", c.namespace, p.Metadata.Name, "-c", "envoy", "--", "/opt/aether/supervisor", "version")
 	_, version, _ := strings.Cut(out, "agent ")
-	return strings.Fields(version + " ?")[0]
+	return strings.TrimSuffix(strings.Fields(version + " ?")[0], ",")
 }
