@@ -153,8 +153,8 @@ func bothDeleted(c *scene) {
 	epoch := c.epoch(old)
 	c.delete(old)
 	c.delete(next)
-	open()
 	c.gone(next)
+	open()
 	c.takenOver(old, epoch+1)
 }
 
@@ -165,7 +165,9 @@ func graceRunsOut(c *scene) {
 	next := c.successor(old)
 	c.await(next, "to serve", node.Serves(epoch+1))
 	c.kube("delete", "pod", old.Metadata.Name, "-n", c.namespace, "--grace-period=1", "--wait=false")
-	c.gone(old)
+	if code := c.gone(old).exitCode(); code != 137 {
+		c.Errorf("%s ended with exit code %d: the kubelet hasn't killed it", old.Metadata.Name, code)
+	}
 	c.rolled()
 	c.serving(next, epoch+1)
 	c.stays(next, epoch+1)
@@ -211,13 +213,14 @@ func oldEnvoyKilled(c *scene) {
 	c.takenOver(old, epoch)
 }
 
+// oldSupervisorKilled: where the kubelet restarts the old pod's container before the
+// DaemonSet deletes it, it takes the node over once more, and gives it back.
 func oldSupervisorKilled(c *scene) {
-	old, next, epoch := c.justTakenOver()
+	old, next, _ := c.justTakenOver()
 	c.kill(old, 1)
 	c.gone(old)
 	c.rolled()
-	c.serving(next, epoch)
-	c.stays(next, epoch)
+	c.stays(next, c.serving(next, c.epoch(next)).Serving)
 }
 
 func envoyKilled(c *scene) {
