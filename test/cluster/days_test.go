@@ -16,6 +16,7 @@ import (
 
 // The bad days of a node that rolls by surge.
 func TestDays(t *testing.T) {
+	t.Parallel()
 	r := newRelease(t, "days", surging)
 	r.play(dayScenarios...)
 }
@@ -79,7 +80,7 @@ func (c *scene) rollBack(old, bad pod) {
 	c.Helper()
 	epoch := c.epoch(old)
 	c.rolls++
-	c.helmed(nil, "rollback", chartName)
+	c.helmed("rollback", chartName)
 	c.gone(bad)
 	if now := c.rolled(); now.Metadata.UID != old.Metadata.UID {
 		c.Errorf("the rollback has replaced the old pod, which had never gone wrong")

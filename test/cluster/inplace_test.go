@@ -13,19 +13,20 @@ import (
 
 // One pod that stays: what changes is its ConfigMap and a binary on a volume.
 func TestInPlace(t *testing.T) {
-	dir := t.TempDir()
-	install(t, "1.36.4", dir)
-	r := newRelease(t, "in-place", inPlace, map[string]string{
-		"proxy.hotRestart.binary.volume.hostPath.path": dir,
+	t.Parallel()
+	r := prepareRelease(t, "in-place")
+	install(t, "1.36.4", r.dir)
+	r.serve(inPlace, map[string]string{
+		"proxy.hotRestart.binary.volume.hostPath.path": r.dir,
 		"proxy.hotRestart.binary.path":                 "envoy",
 	})
-	r.binaries = dir
 	r.play(inPlaceScenarios...)
 }
 
 var inPlaceScenarios = []scenario{
 	{name: "in place: ConfigMap replaced, which the kubelet does by a swap of `..data`", play: configMapReplaced},
 	{name: "in place: broken bootstrap refused, as status tells; then a good one", play: brokenBootstrap},
+	{name: "in place: 20 reloads in a row; to the kubelet the pod is ready throughout", play: twentyReloads},
 	{name: "in place: Envoy's binary on a volume replaced, 1.36.4 by 1.40.0", play: binaryReplaced},
 }
 
@@ -64,10 +65,28 @@ func brokenBootstrap(c *scene) {
 	c.samePod(p)
 }
 
+// twentyReloads: no probe may see a moment without a fresh marker.
+func twentyReloads(c *scene) {
+	p := c.only()
+	epoch, turns := c.epoch(p), len(c.pods.turned())
+	for range 20 {
+		epoch++
+		out := c.kube("exec", "-n", c.namespace, p.Metadata.Name, "-c", "envoy", "--", "/opt/aether/supervisor", "proxyctl", "reload", "--wait")
+		if st := c.epoch(p); st != epoch {
+			c.Fatalf("epoch %d serves after reload, want %d:\n%s", st, epoch, out)
+		}
+	}
+	c.serving(p, epoch)
+	if now := c.pods.turned(); len(now) != turns {
+		c.Errorf("readiness has changed: %+v", now[turns:])
+	}
+	c.samePod(p)
+}
+
 func binaryReplaced(c *scene) {
 	p := c.only()
 	epoch := c.epoch(p)
-	install(c.T, "1.40.0", c.binaries)
+	install(c.T, "1.40.0", c.dir)
 	st := c.serving(p, epoch+1)
 	if got := st.Of(epoch + 1).EnvoyVersion; !strings.Contains(got, "1.40.0") {
 		c.Errorf("Envoy %q serves, want 1.40.0", got)

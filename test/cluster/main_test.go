@@ -6,6 +6,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"aether.internal/test/helm"
 	"aether.internal/tools/runfile"
 )
 
@@ -33,79 +35,72 @@ var the *cluster
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Exit(run(m))
+	if runfile.Path("AGENT_IMAGE") == "" {
+		os.Exit(m.Run()) // each test says why it skips
+	}
+	// Waiting is most of what these tests do, so more of them than there are CPUs.
+	_ = flag.Set("test.parallel", "4")
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "test/cluster:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
 }
 
-func run(m *testing.M) int {
-	if runfile.Path("AGENT_IMAGE") == "" {
-		return m.Run() // each test says why it skips
-	}
+func run(m *testing.M) (code int, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	began := time.Now()
-	c, err := newCluster(ctx)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "test/cluster:", err)
-		return 1
-	}
+	the = &cluster{state: "/var/lib/aether-kube"}
 	if !*keep {
-		defer func() {
-			if err := c.script("cluster", "purge"); err != nil {
-				fmt.Fprintln(os.Stderr, "test/cluster:", err)
-			}
-		}()
+		defer func() { err = errors.Join(err, the.purge()) }()
+	}
+	if err := the.begin(ctx); err != nil {
+		return 1, err
 	}
 	fmt.Printf("the cluster is ready after %v\n", time.Since(began).Round(time.Second))
-	the = c
-	code := m.Run()
-	if err := writeMeasured(); err != nil {
-		fmt.Fprintln(os.Stderr, "test/cluster:", err)
-		return 1
-	}
-	return code
+	return m.Run(), writeMeasured()
 }
 
 // cluster is one Kubernetes node.
 type cluster struct {
 	state    string // directory of its state
 	programs string // directory of Kubernetes' programs
-	helm     string // the program
+	helm     helm.Helm
 	api      *api
 }
 
-func newCluster(ctx context.Context) (*cluster, error) {
-	c := &cluster{state: "/var/lib/aether-kube"}
-	if os.Geteuid() != 0 {
-		return nil, fmt.Errorf("only root can run a Kubernetes node")
-	}
+// begin makes what is missing, starts the node and gives it the images.
+func (c *cluster) begin(ctx context.Context) (err error) {
 	if err := c.script("setup"); err != nil {
-		return nil, err
+		return err
 	}
 	out, err := exec.CommandContext(ctx, c.path("setup"), "-print").Output()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	c.programs = strings.TrimSpace(string(out))
 	if !*keep {
 		if err := c.script("cluster", "purge"); err != nil { // of a run that was killed
-			return nil, err
+			return err
 		}
 	}
 	if err := c.script("cluster", "start"); err != nil {
-		return nil, err
+		return err
 	}
 	var files []string
 	for _, variable := range images {
 		files = append(files, runfile.Path(variable))
 	}
 	if err := c.script("cluster", append([]string{"import"}, files...)...); err != nil {
-		return nil, err
+		return err
 	}
 	if c.api, err = newAPI(c.state); err != nil {
-		return nil, err
+		return err
 	}
-	c.helm, err = buildHelm(ctx, c.state)
-	return c, err
+	c.helm, err = helm.Get(ctx, repository, 4)
+	return err
 }
 
 func (c *cluster) path(script string) string {
@@ -131,15 +126,4 @@ func (c *cluster) kubectl(ctx context.Context, args ...string) (string, error) {
 		err = fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, out)
 	}
 	return string(out), err
-}
-
-// buildHelm builds helm from its module, once per state of it (Go's cache).
-func buildHelm(ctx context.Context, dir string) (string, error) {
-	helm := filepath.Join(dir, "helm")
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", helm, "helm.sh/helm/v4/cmd/helm")
-	cmd.Dir = filepath.Join(repository, "tools/helm")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build helm: %w\n%s", err, out)
-	}
-	return helm, nil
 }

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -39,7 +37,7 @@ type release struct {
 	set       map[string]string // values that were given, by path
 	pods      *history
 	gate      *gate
-	binaries  string // directory on the node with Envoy's binary
+	dir       string // of the test's; in place, Envoy's binary is there
 }
 
 const chartName = "proxy" // of the release, and so of its DaemonSet
@@ -67,13 +65,16 @@ var (
 func newRelease(t *testing.T, name string, values ...map[string]string) *release {
 	t.Helper()
 	r := prepareRelease(t, name)
-	for _, v := range values {
-		maps.Copy(r.set, v)
-	}
-	r.upgrade("v1")
+	r.serve(values...)
+	return r
+}
+
+// serve installs the chart and waits until it serves.
+func (r *release) serve(values ...map[string]string) {
+	r.Helper()
+	r.upgrade("v1", values...)
 	r.rolled()
 	r.until("an answer", func() bool { return r.tag() == "v1" })
-	return r
 }
 
 // prepareRelease makes the namespace and all that is around the chart.
@@ -95,7 +96,7 @@ func prepareRelease(t *testing.T, name string) *release {
 		T: t, cluster: the, ctx: t.Context(), namespace: name, set: maps.Clone(brief),
 		boot:  bootstrap.Options{HTTP: ports[0], TCP: ports[1], UpstreamHTTP: up.HTTP, UpstreamTCP: up.TCP},
 		stats: net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[2])),
-		gate:  newGate(t),
+		gate:  newGate(t), dir: t.TempDir(),
 	}
 	r.set["stats.address"], r.set["stats.port"] = "127.0.0.1", strconv.Itoa(ports[2])
 	if *keep {
@@ -154,21 +155,21 @@ func (r *release) upgradeWith(boot map[string]any) {
 	r.Helper()
 	data, err := json.Marshal(map[string]any{"bootstrap": boot})
 	r.must(err)
-	args := []string{"upgrade", "--install", chartName, filepath.Join(repository, "charts/aether-proxy"), "--values", "-"}
+	file := filepath.Join(r.dir, "values.json")
+	r.must(os.WriteFile(file, data, 0o600))
+	args := []string{"upgrade", "--install", chartName, filepath.Join(repository, "charts/aether-proxy"), "--values", file}
 	for path, value := range r.set {
 		args = append(args, "--set", path+"="+value)
 	}
-	r.helmed(data, args...)
+	r.helmed(args...)
 }
 
 // helmed runs helm in the release's namespace.
-func (r *release) helmed(input []byte, args ...string) {
+func (r *release) helmed(args ...string) {
 	r.Helper()
-	cmd := exec.CommandContext(r.ctx, r.helm, append(args, "--namespace", r.namespace, "--kubeconfig", filepath.Join(r.state, "admin.kubeconfig"))...)
-	cmd.Stdin = bytes.NewReader(input)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		r.Fatalf("helm %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
+	env := []string{"KUBECONFIG=" + filepath.Join(r.state, "admin.kubeconfig")}
+	_, err := r.helm.Run(r.ctx, env, append(args, "--namespace", r.namespace)...)
+	r.must(err)
 }
 
 func (r *release) kube(args ...string) string {

@@ -10,6 +10,7 @@ import (
 // A DaemonSet's life, from plain Envoy to the fiftieth release: the order is that
 // of docs/pods.md.
 func TestRolls(t *testing.T) {
+	t.Parallel()
 	r := newRelease(t, "rolls", map[string]string{"image.tag": "1.36.4"})
 	r.play(rollScenarios...)
 }
@@ -100,7 +101,7 @@ func rollback(c *scene) {
 	old := c.only()
 	epoch := c.epoch(old)
 	c.rolls++
-	c.helmed(nil, "rollback", chartName)
+	c.helmed("rollback", chartName)
 	next := c.takenOver(old, epoch+1)
 	if got := c.agentVersion(next); got == "next" {
 		c.Errorf("supervisor %q after the rollback", got)
