@@ -177,9 +177,10 @@ type history struct {
 
 // turn is a pod that became ready, or ceased to be.
 type turn struct {
-	at    time.Time
-	pod   string
-	ready bool
+	at      time.Time
+	pod     string
+	ready   bool
+	deleted bool // it was being deleted by then
 }
 
 // watch follows a namespace until ctx ends, through the ends of the API server.
@@ -245,7 +246,7 @@ func (h *history) see(p pod, gone bool) {
 	defer h.mu.Unlock()
 	id := p.Metadata.UID
 	if before := h.latest[id]; before.ready() != p.ready() {
-		h.turns = append(h.turns, turn{time.Now(), p.Metadata.Name, p.ready()})
+		h.turns = append(h.turns, turn{time.Now(), p.Metadata.Name, p.ready(), p.deleted()})
 	}
 	h.latest[id] = p
 	if gone {

@@ -18,6 +18,12 @@ func (c *cluster) purge() error {
 	if err := c.script("cluster", "purge"); err != nil {
 		return err
 	}
+	shared, _ := filepath.Glob("/run/aether/" + namespaces + "*") // of a run that was killed
+	for _, dir := range shared {
+		if err := os.RemoveAll(dir); err != nil {
+			return err
+		}
+	}
 	left := c.leftovers()
 	if left == nil {
 		return nil
@@ -29,14 +35,14 @@ func (c *cluster) leftovers() (left []error) {
 	found := func(what string) { left = append(left, errors.New(what)) }
 	for _, pattern := range []string{
 		c.state, "/sys/fs/cgroup/*/kubepods", "/sys/fs/cgroup/kubepods", "/run/netns/cni-*",
-		"/run/aether/*", "/dev/shm/aether_*", "/var/log/containers/*",
+		"/run/aether/" + namespaces + "*", "/var/log/containers/*",
 	} {
-		there, _ := filepath.Glob(pattern)
+		there, _ := filepath.Glob(c.machine + "/root" + pattern)
 		for _, path := range there {
 			found(path)
 		}
 	}
-	mounts, _ := os.ReadFile("/proc/mounts")
+	mounts, _ := os.ReadFile(c.machine + "/mounts")
 	for line := range strings.Lines(string(mounts)) {
 		if strings.Contains(line, c.state) {
 			found("mount " + line)

@@ -5,6 +5,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -26,9 +27,17 @@ import (
 var images = []string{"AGENT_IMAGE", "AGENT_NEXT_IMAGE", "ENVOY_IMAGE_1_36_4", "ENVOY_IMAGE_1_40_0"}
 
 var (
-	repository = runfile.Root("../..")
+	repository = absolute(runfile.Root("../.."))
 	keep       = flag.Bool("keep", false, "leave the cluster running, and take one that runs")
 )
+
+func absolute(path string) string {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		panic(err)
+	}
+	return path
+}
 
 // the is the cluster of this test run, nil where images aren't built.
 var the *cluster
@@ -52,7 +61,15 @@ func run(m *testing.M) (code int, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	began := time.Now()
-	the = &cluster{state: "/var/lib/aether-kube"}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return 1, err
+	}
+	mine, err := machine()
+	if err != nil {
+		return 1, err
+	}
+	the = &cluster{state: filepath.Join(cache, "aether/kube/state"), machine: mine}
 	if !*keep {
 		defer func() { err = errors.Join(err, the.purge()) }()
 	}
@@ -66,6 +83,7 @@ func run(m *testing.M) (code int, err error) {
 // cluster is one Kubernetes node.
 type cluster struct {
 	state    string // directory of its state
+	machine  string // directory in /proc of a process with the machine's own mounts
 	programs string // directory of Kubernetes' programs
 	helm     helm.Helm
 	api      *api
@@ -76,13 +94,11 @@ func (c *cluster) begin(ctx context.Context) (err error) {
 	if err := c.script("setup"); err != nil {
 		return err
 	}
-	out, err := exec.CommandContext(ctx, c.path("setup"), "-print").Output()
-	if err != nil {
+	if c.programs, err = c.tell("setup", "-print"); err != nil {
 		return err
 	}
-	c.programs = strings.TrimSpace(string(out))
 	if !*keep {
-		if err := c.script("cluster", "purge"); err != nil { // of a run that was killed
+		if err := c.purge(); err != nil { // of a run that was killed
 			return err
 		}
 	}
@@ -103,18 +119,38 @@ func (c *cluster) begin(ctx context.Context) (err error) {
 	return err
 }
 
-func (c *cluster) path(script string) string {
-	return filepath.Join(repository, "tools/kube", script)
+// machine is a directory in /proc of a process whose mounts are the machine's. A
+// Bazel without a registry runs in a Debian of its own (tools/airgap), which has
+// neither containerd nor the place where the kubelet mounts; tools/test, which runs
+// it, names itself.
+func machine() (string, error) {
+	if pid := os.Getenv("AETHER_MACHINE_PID"); pid != "" {
+		return "/proc/" + pid, nil
+	}
+	if _, err := os.Stat("/opt/registry/bazel_registry.json"); err == nil {
+		return "", errors.New("this Bazel doesn't see the machine's own root: use tools/test cluster")
+	}
+	return "/proc/self", nil
 }
 
 // script runs one of tools/kube; what it says is in its error.
 func (c *cluster) script(name string, args ...string) error {
-	cmd := exec.Command(c.path(name), args...)
+	_, err := c.tell(name, args...)
+	return err
+}
+
+// tell runs one of tools/kube and returns what it prints.
+func (c *cluster) tell(name string, args ...string) (string, error) {
+	line := append([]string{"--mount=" + c.machine + "/ns/mnt", "--", filepath.Join(repository, "tools/kube", name)}, args...)
+	cmd := exec.Command("nsenter", line...)
 	cmd.Env = append(os.Environ(), "AETHER_KUBE_STATE="+c.state)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("tools/kube/%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
+	var complaint bytes.Buffer
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("tools/kube/%s %s: %w\n%s", name, strings.Join(args, " "), err, &complaint)
 	}
-	return nil
+	return strings.TrimSpace(string(out)), err
 }
 
 // kubectl runs a command as an administrator would.

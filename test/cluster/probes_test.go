@@ -43,12 +43,13 @@ func notReadyAfter(c *scene) {
 	c.rolls++
 	next := c.successor(old)
 	c.await(next, "to serve", node.Serves(epoch+1))
-	c.until("the old pod to be not ready", func() bool { p, _ := c.pods.last(old.Metadata.UID); return !p.ready() })
-	if p, _ := c.pods.last(old.Metadata.UID); p.deleted() {
-		c.Errorf("deleted before it was not ready: %+v", p)
-	}
 	if last := c.gone(old); last.exitCode() != 0 {
 		c.Errorf("%s ended with exit code %d, want 0", last.Metadata.Name, last.exitCode())
+	}
+	for _, turn := range c.pods.turned() {
+		if turn.pod == old.Metadata.Name && !turn.ready && turn.deleted {
+			c.Errorf("deleted before it was not ready")
+		}
 	}
 	c.serving(next, epoch+1)
 	if p := c.only(); p.Metadata.UID != next.Metadata.UID || !p.ready() {

@@ -40,15 +40,19 @@ type release struct {
 	dir       string // of the test's; in place, Envoy's binary is there
 }
 
-const chartName = "proxy" // of the release, and so of its DaemonSet
+const (
+	namespaces = "aether-test-" // what their names begin with
+	chartName  = "proxy"        // of the release, and so of its DaemonSet
+)
 
-// Times as short as the chart allows. The limit is longer than what any kept
-// connection of the load needs to be told to close.
+// Drained in two seconds, or rolls would take half a minute each. Everything that is
+// only waited for in need is long enough for a busy machine: the limit for each kept
+// connection of the load to be told to close, successor-wait for a pod to be started.
 var brief = map[string]string{
-	"terminationGracePeriodSeconds":              "25",
+	"terminationGracePeriodSeconds":              "40",
 	"proxy.hotRestart.drainTimeSeconds":          "2",
 	"proxy.hotRestart.parentShutdownTimeSeconds": "15",
-	"proxy.hotRestart.successorWaitSeconds":      "4",
+	"proxy.hotRestart.successorWaitSeconds":      "20",
 	"resources.requests.cpu":                     "10m",
 	"initResources.requests.cpu":                 "10m",
 	"agent.image.tag":                            "dev",
@@ -93,7 +97,7 @@ func prepareRelease(t *testing.T, name string) *release {
 		t.Fatal(err)
 	}
 	r := &release{
-		T: t, cluster: the, ctx: t.Context(), namespace: name, set: maps.Clone(brief),
+		T: t, cluster: the, ctx: t.Context(), namespace: namespaces + name, set: maps.Clone(brief),
 		boot:  bootstrap.Options{HTTP: ports[0], TCP: ports[1], UpstreamHTTP: up.HTTP, UpstreamTCP: up.TCP},
 		stats: net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[2])),
 		gate:  newGate(t), dir: t.TempDir(),
@@ -102,9 +106,9 @@ func prepareRelease(t *testing.T, name string) *release {
 	if *keep {
 		r.remove()
 	}
-	r.kube("create", "namespace", name)
+	r.kube("create", "namespace", r.namespace)
 	ctx, stop := context.WithCancel(context.Background())
-	r.pods = r.api.watch(ctx, name)
+	r.pods = r.api.watch(ctx, r.namespace)
 	t.Cleanup(func() {
 		if t.Failed() {
 			r.describe()
