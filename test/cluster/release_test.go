@@ -32,6 +32,8 @@ type release struct {
 	*cluster
 	ctx       context.Context
 	namespace string
+	name      string // of the DaemonSet
+	run       string // volume with the control socket
 	boot      bootstrap.Options
 	stats     string            // host:port of the stats listener
 	set       map[string]string // values that were given, by path
@@ -97,7 +99,8 @@ func prepareRelease(t *testing.T, name string) *release {
 		t.Fatal(err)
 	}
 	r := &release{
-		T: t, cluster: the, ctx: t.Context(), namespace: namespaces + name, set: maps.Clone(brief),
+		T: t, cluster: the, ctx: t.Context(), namespace: namespaces + name,
+		name: chartName + "-aether-proxy", run: "run", set: maps.Clone(brief),
 		boot:  bootstrap.Options{HTTP: ports[0], TCP: ports[1], UpstreamHTTP: up.HTTP, UpstreamTCP: up.TCP},
 		stats: net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[2])),
 		gate:  newGate(t), dir: t.TempDir(),
@@ -210,11 +213,9 @@ func (r *release) until(what string, holds func() bool) {
 
 func (r *release) daemonSet() (d daemonSet) {
 	// No answer is an empty one: the server may be down on purpose.
-	_ = r.api.call(r.ctx, http.MethodGet, "/apis/apps/v1/namespaces/"+r.namespace+"/daemonsets/"+r.daemonSetName(), nil, &d)
+	_ = r.api.call(r.ctx, http.MethodGet, "/apis/apps/v1/namespaces/"+r.namespace+"/daemonsets/"+r.name, nil, &d)
 	return d
 }
-
-func (r *release) daemonSetName() string { return chartName + "-aether-proxy" }
 
 // rolled waits until the newest template's pod is ready and no other is left.
 func (r *release) rolled() pod {
@@ -252,7 +253,7 @@ func (r *release) tag() string {
 // status asks a pod's supervisor, through its volume on the node.
 func (r *release) status(p pod) (node.Status, error) {
 	var st node.Status
-	dir, err := os.Open(r.volume(p, "run"))
+	dir, err := os.Open(r.volume(p, r.run))
 	if err != nil {
 		return st, err
 	}
@@ -318,7 +319,7 @@ func (r *release) describe() {
 	for _, args := range [][]string{
 		{"get", "pods", "-o", "wide"},
 		{"get", "events", "--sort-by=.lastTimestamp"},
-		{"logs", "-l", "app.kubernetes.io/instance=" + chartName, "--all-containers", "--prefix", "--tail=80"},
+		{"logs", "daemonset/" + r.name, "--all-containers", "--prefix", "--all-pods", "--tail=80"},
 	} {
 		out, err := r.kubectl(ctx, append(args, "-n", r.namespace)...)
 		r.Logf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)

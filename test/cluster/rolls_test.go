@@ -15,10 +15,12 @@ func TestRolls(t *testing.T) {
 	r.play(rollScenarios...)
 }
 
+const between = "nothing listens between the two pods"
+
 var rollScenarios = []scenario{
 	{
 		name: "first roll, from plain Envoy to the supervisor: delete first",
-		harm: "nothing listens between the two pods", play: deleteFirst,
+		harm: between, play: deleteFirst,
 	},
 	{name: "Envoy's image, 1.36.4 to 1.40.0: surge", play: envoyImage},
 	{name: "bootstrap and pod template changed in one upgrade: surge", play: bothChanged},

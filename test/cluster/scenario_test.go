@@ -106,7 +106,7 @@ func (c *scene) epoch(p pod) int {
 func (c *scene) restart() {
 	c.Helper()
 	c.rolls++
-	c.kube("rollout", "restart", "daemonset/"+c.daemonSetName(), "-n", c.namespace)
+	c.kube("rollout", "restart", "daemonset/"+c.name, "-n", c.namespace)
 }
 
 // takenOver waits for the end of a roll: the next epoch in another pod, and the

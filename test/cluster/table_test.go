@@ -92,7 +92,7 @@ func TestTable(t *testing.T) {
 		}
 	}
 	var want []string
-	for _, s := range slices.Concat(inPlaceScenarios, rollScenarios, dayScenarios, probeScenarios, machineScenarios) {
+	for _, s := range slices.Concat(inPlaceScenarios, rollScenarios, dayScenarios, probeScenarios, adoptionScenarios, machineScenarios) {
 		want = append(want, measured{Name: s.name, Harm: s.harm}.title())
 	}
 	slices.Sort(got)
