@@ -28,7 +28,7 @@ spec:
         - name: envoy
           image: aether/envoy:1.40.0
           command: [/usr/local/bin/envoy]
-          args: [-c, /config/envoy.yaml, --log-level, warning, --disable-hot-restart]
+          args: [-c, /config/envoy.yaml, --log-level, warning]
           ports: [{name: http, containerPort: %[2]d}]
           readinessProbe: {httpGet: {host: 127.0.0.1, port: %[3]d, path: /ready}, periodSeconds: 2}
           volumeMounts: [{name: config, mountPath: /config}]

@@ -129,8 +129,12 @@ func (r *release) remove() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if _, err := r.kubectl(ctx, "delete", "namespace", r.namespace, "--wait", "--ignore-not-found"); err != nil {
-		r.Error(err)
+	for _, args := range [][]string{ // nobody is served any more: no pod need wait for a successor
+		{"daemonset", "--all", "--cascade=orphan"}, {"pod", "--all", "--grace-period=1"}, {"namespace", r.namespace},
+	} {
+		if _, err := r.kubectl(ctx, append([]string{"delete", "-n", r.namespace, "--ignore-not-found"}, args...)...); err != nil {
+			r.Error(err)
+		}
 	}
 	os.RemoveAll("/run/aether/" + r.namespace)
 }
