@@ -10,6 +10,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -70,6 +71,11 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	the = &cluster{state: filepath.Join(cache, "aether/kube/state"), machine: mine}
+	alone, err := the.reserve()
+	if err != nil {
+		return 1, err
+	}
+	defer alone.Close()
 	if !*keep {
 		defer func() { err = errors.Join(err, the.purge()) }()
 	}
@@ -87,6 +93,30 @@ type cluster struct {
 	programs string // directory of Kubernetes' programs
 	helm     helm.Helm
 	api      *api
+}
+
+// reserve waits until no other run of these tests has the node; one that keeps it
+// shares it with others that do.
+func (c *cluster) reserve() (io.Closer, error) {
+	if err := os.MkdirAll(filepath.Dir(c.state), 0o755); err != nil {
+		return nil, err
+	}
+	lock, err := os.Create(c.state + ".lock")
+	if err != nil {
+		return nil, err
+	}
+	how := syscall.LOCK_EX
+	if *keep {
+		how = syscall.LOCK_SH
+	}
+	if syscall.Flock(int(lock.Fd()), how|syscall.LOCK_NB) == nil {
+		return lock, nil
+	}
+	fmt.Println("another run of these tests has the node; waiting for its end")
+	if err := syscall.Flock(int(lock.Fd()), how); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return lock, nil
 }
 
 // begin makes what is missing, starts the node and gives it the images.

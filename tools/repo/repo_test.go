@@ -119,7 +119,7 @@ func TestModulesPinTheSameGo(t *testing.T) {
 	if want == nil {
 		t.Fatal("go.mod pins no toolchain")
 	}
-	for _, other := range []string{"tools/lint/go.mod", "tools/helm/go.mod"} {
+	for _, other := range []string{"tools/lint/go.mod", "tools/helm/go.mod", "tools/kube/k8s/go.mod"} {
 		if got := pin.Find(read(t, other)); !bytes.Equal(got, want) {
 			t.Errorf("%s pins %q, go.mod %q", other, got, want)
 		}
