@@ -11,7 +11,7 @@ LDFLAGS := -s -w -X $(CMD).version=$(VERSION) -X $(CMD).commit=$(COMMIT) \
 TAGS    := grpcnotrace
 BIN     ?= bin/
 
-.PHONY: help build images test unit docker real demo bench soak fuzz lint fmt envoy clean
+.PHONY: help build images test unit docker real cluster demo bench soak fuzz lint fmt envoy clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | while IFS='	' read -r target what; do printf '  %-8s %s\n' "$$target" "$$what"; done
@@ -33,6 +33,9 @@ docker: ## the tests of the images, in a Docker engine
 
 real: ## the tests on a real Envoy under load
 	tools/test real
+
+cluster: ## the charts on a real Kubernetes node, as root
+	tools/test cluster
 
 demo: ## hot restarts of a real Envoy under load, watched, in about a minute
 	$(GO) run ./test/demo

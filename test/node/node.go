@@ -25,6 +25,11 @@ type Node struct {
 	BaseID    uint32
 	Bootstrap bootstrap.Options // the next Write renders it
 	Upstream  *upstream.Server
+	// Adopted starts the supervisor with Envoy's own command line, which has
+	// the bootstrap, the base-id and the times. With Inline the bootstrap itself
+	// is in it.
+	Adopted bool
+	Inline  string
 
 	ConfigPath, EnvoyPath, StateDir, Marker, Control string
 }
@@ -149,13 +154,21 @@ func (n *Node) Args(extra ...string) []string {
 	if i := slices.Index(extra, "--"); i >= 0 {
 		extra, envoy = extra[:i], extra[i+1:]
 	}
-	args := append([]string{
-		"proxy-supervisor", "--envoy-path", n.EnvoyPath, "--config", n.ConfigPath,
-		"--base-id", strconv.Itoa(int(n.BaseID)), "--state-dir", n.StateDir,
-		"--ready-marker", n.Marker, "--control-socket", n.Control,
-		"--drain-time", "2s", "--parent-shutdown-time", "10s", "--log-format", "json",
-	}, extra...)
-	return append(append(args, "--", "-l", "warn"), envoy...)
+	base := strconv.Itoa(int(n.BaseID))
+	args := []string{
+		"proxy-supervisor", "--state-dir", n.StateDir, "--ready-marker", n.Marker, "--control-socket", n.Control, "--log-format", "json",
+	}
+	line := []string{"-l", "warn"}
+	if n.Adopted {
+		config := []string{"-c", n.ConfigPath}
+		if n.Inline != "" {
+			config = []string{"--config-yaml", n.Inline}
+		}
+		line = slices.Concat([]string{n.EnvoyPath}, config, []string{"--base-id", base, "--drain-time-s", "2", "--parent-shutdown-time-s", "10", "-l", "warn"})
+	} else {
+		args = append(args, "--envoy-path", n.EnvoyPath, "--config", n.ConfigPath, "--base-id", base, "--drain-time", "2s", "--parent-shutdown-time", "10s")
+	}
+	return slices.Concat(args, extra, []string{"--"}, line, envoy)
 }
 
 // Segment is Envoy's shared memory of this node's base-id.

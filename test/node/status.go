@@ -23,6 +23,9 @@ type Status struct {
 	LastHandoff  *Handoff `json:"last_handoff"`
 	Concurrency  int      `json:"concurrency"`
 	AdminAddress string   `json:"admin_address"`
+	BaseID       uint32   `json:"base_id"`
+	ConfigPath   string   `json:"config_path"`
+	EnvoyPath    string   `json:"envoy_path"`
 }
 
 // Epoch is one living Envoy.

@@ -22,6 +22,5 @@ NEVER_IN_HOTRESTART = NEVER_IN_AGENT | {
 }
 
 NOT_YET = [
-    "k8s.io",
     "sigs.k8s.io/controller-runtime",
 ]

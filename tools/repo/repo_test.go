@@ -112,15 +112,17 @@ func TestMakeTargetsExplainThemselves(t *testing.T) {
 	}
 }
 
-// Both modules build with one and the same go command.
+// All modules build with one and the same go command.
 func TestModulesPinTheSameGo(t *testing.T) {
 	pin := regexp.MustCompile(`(?m)^toolchain (go\S+)$`)
 	want := pin.Find(read(t, "go.mod"))
 	if want == nil {
 		t.Fatal("go.mod pins no toolchain")
 	}
-	if got := pin.Find(read(t, "tools/lint/go.mod")); !bytes.Equal(got, want) {
-		t.Errorf("tools/lint/go.mod pins %q, go.mod %q", got, want)
+	for _, other := range []string{"tools/lint/go.mod", "tools/helm/go.mod", "tools/kube/k8s/go.mod"} {
+		if got := pin.Find(read(t, other)); !bytes.Equal(got, want) {
+			t.Errorf("%s pins %q, go.mod %q", other, got, want)
+		}
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"aether.internal/agent/internal/install"
 )
 
 // image is a directory like the agent's image, with these programs.
@@ -87,7 +89,7 @@ func TestAFailedCopyKeepsTheOldOne(t *testing.T) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 1 << 16, Max: before.Max}); err != nil {
 		t.Fatal(err)
 	}
-	err := copying{flagInstall, source, target}.do()
+	err := install.Copy(source, target)
 	if restored := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); restored != nil {
 		t.Fatal(restored)
 	}

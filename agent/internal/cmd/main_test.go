@@ -36,7 +36,7 @@ func newWorld() *world {
 		terminal:   func(io.Writer) bool { return false },
 		lookupEnv:  func(name string) (string, bool) { v, ok := w.env[name]; return v, ok },
 		executable: func() (string, error) { return "/nonexistent/agent", nil },
-		places:     places{euid: 0, runtimeDir: func() string { return "" }},
+		places:     places{euid: 0, runtimeDir: func() string { return "" }, write: func(string, []byte) error { return nil }},
 		supervise: func(_ context.Context, cfg hotrestart.Config, tel hotrestart.TelemetryConfig, _ *slog.Logger) error {
 			w.level, cfg.LogLevel = cfg.LogLevel, nil // which no two runs share
 			w.ran, w.telemetry = &cfg, tel

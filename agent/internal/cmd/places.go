@@ -18,6 +18,7 @@ type places struct {
 	runtimeDir func() string // the user's own, "" when there is none
 	usable     func(dir string) bool
 	ensure     func(dir string) error // makes a directory, and refuses somebody else's
+	write      func(path string, data []byte) error
 }
 
 // usable tells whether dir is there and ours to write to.

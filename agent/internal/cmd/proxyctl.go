@@ -13,9 +13,9 @@ import (
 	"aether.internal/agent/internal/proxy/hotrestart"
 )
 
-// onlyFlags are proxyctl's flags that say what to do this time. They have no
-// variables: a forgotten AETHER_FORCE must not make every reload a forced one.
-var onlyFlags = []string{"output", "watch", "wait", "timeout", "force", "help"}
+// onlyFlags are flags that say what to do this time. They have no variables: a
+// forgotten AETHER_FORCE must not make every reload a forced one.
+var onlyFlags = []string{"output", "watch", "wait", "timeout", "force", "help", flagOwner}
 
 func hasVariable(f *pflag.Flag) bool { return !slices.Contains(onlyFlags, f.Name) }
 

@@ -37,7 +37,7 @@ func Main(args []string) int {
 		lookupEnv:  os.LookupEnv,
 		executable: os.Executable,
 		places: places{
-			euid: os.Geteuid(), runtimeDir: coordination.RuntimeDir, usable: usable, ensure: coordination.EnsureStateDir,
+			euid: os.Geteuid(), runtimeDir: coordination.RuntimeDir, usable: usable, ensure: coordination.EnsureStateDir, write: writePrivate,
 		},
 		supervise: supervise,
 	}.main(args)
@@ -79,7 +79,7 @@ func (a app) root() *cobra.Command {
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError("%w", err) })
-	root.AddCommand(a.supervisorCommand(), a.proxyctlCommand(), a.versionCommand(), a.completionCommand())
+	root.AddCommand(a.supervisorCommand(), a.directoriesCommand(), a.proxyctlCommand(), a.versionCommand(), a.completionCommand())
 	completeChoices(root)
 	return root
 }

@@ -2,9 +2,9 @@ package cmd
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"aether.internal/agent/internal/proxy/hotrestart"
 )
@@ -15,16 +15,19 @@ It is meant as a container's entrypoint, and works on a plain host as well.
 
 Every flag is also an environment variable: --base-id is AETHER_BASE_ID. A flag
 wins; an empty variable counts as not set; AETHER_ENVOY_ARG has one argument a
-line. What follows "--" is given to Envoy and has to start with a dash.`
+line. What follows "--" is given to Envoy if it starts with a dash. Otherwise it
+is Envoy's whole command line as it stood before, and the bootstrap, base-id,
+times and workers are taken from there.`
 
 func (a app) supervisorCommand() *cobra.Command {
 	var o supervisorOptions
 	c := &cobra.Command{
-		Use:     "proxy-supervisor [flags] [-- -envoy-flag ...]",
-		Short:   "Run Envoy and hand over to a new one at every change",
-		Long:    supervisorLong,
-		Example: "  agent proxy-supervisor --config /etc/envoy/envoy.yaml -- -l info --service-node edge-1",
-		Args:    envoyArguments,
+		Use:   "proxy-supervisor [flags] [-- [envoy] -envoy-flag ...]",
+		Short: "Run Envoy and hand over to a new one at every change",
+		Long:  supervisorLong,
+		Example: "  agent proxy-supervisor --config /etc/envoy/envoy.yaml -- -l info --service-node edge-1\n" +
+			"  agent proxy-supervisor -- envoy -c /etc/envoy/envoy.yaml -l info",
+		Args: envoyArguments,
 	}
 	o.bind(c.Flags())
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
@@ -34,20 +37,10 @@ func (a app) supervisorCommand() *cobra.Command {
 	return c
 }
 
-// envoyArguments takes what follows "--" and nothing else. The first word has to
-// start with a dash, because a whole command line is to be accepted there one
-// day, and a program's name must not be taken for an argument until then.
+// envoyArguments takes what follows "--" and nothing else.
 func envoyArguments(c *cobra.Command, args []string) error {
-	dash := c.ArgsLenAtDash()
-	if len(args) == 0 {
-		return nil
-	}
-	if dash != 0 {
-		return usageError(`unexpected argument %q; Envoy's own arguments come after "--"`, args[0])
-	}
-	if !strings.HasPrefix(args[0], "-") {
-		return usageError(`what follows "--" are Envoy's own arguments and has to start with a dash, but there is %q; `+
-			`the binary is named with --envoy-path`, args[0])
+	if len(args) > 0 && c.ArgsLenAtDash() != 0 {
+		return usageError(`unexpected argument %q; Envoy's own arguments, or its whole command line, come after "--"`, args[0])
 	}
 	return nil
 }
@@ -66,21 +59,8 @@ func (a app) runSupervisor(c *cobra.Command, o *supervisorOptions, args []string
 	if o.install.wanted() {
 		return a.install(o.install)
 	}
-	cfg := o.cfg
-	cfg.ExtraArgs = append(cfg.ExtraArgs, args...)
-	cfg.NoRelay, cfg.NoSegmentRepair = !o.relay, !o.segmentRepair
-	cfg.Version = buildVersion().Version
-	a.places.fallBack(&cfg, c.Flags())
-	if err := absolute(&cfg); err != nil {
-		return err
-	}
-	if err := Check(cfg); err != nil {
-		return err
-	}
-	if err := hotrestart.CheckEndpoint(o.otlpEndpoint); err != nil {
-		return usageError("--%s: %w", flagOTLP, err)
-	}
-	if err := a.places.own(cfg); err != nil {
+	cfg, err := a.configure(c.Flags(), o, args)
+	if err != nil {
 		return err
 	}
 	atOnce, _ := newLogger(a.stderr, o.logFormat, "info", a.terminal(a.stderr))
@@ -92,10 +72,44 @@ func (a app) runSupervisor(c *cobra.Command, o *supervisorOptions, args []string
 		log.Warn("the limit of open files stays as it is", "error", err)
 	}
 	tel := hotrestart.TelemetryConfig{OTLPEndpoint: o.otlpEndpoint, ServiceVersion: cfg.Version, BaseID: cfg.BaseID, Log: log}
-	err := a.supervise(c.Context(), cfg, tel, log)
+	err = a.supervise(c.Context(), cfg, tel, log)
 	if err == nil {
 		return nil
 	}
 	log.Error("the supervisor ends", "error", err, "exit_code", hotrestart.ExitCode(err))
 	return &reported{fmt.Errorf("proxy-supervisor: %w", err)}
+}
+
+// configure makes flags, variables and Envoy's command line into one checked
+// configuration, and the places that are the user's own.
+func (a app) configure(f *pflag.FlagSet, o *supervisorOptions, args []string) (hotrestart.Config, error) {
+	cfg, line := o.cfg, adopted{}
+	if isAdopted(args) {
+		var err error
+		if line, err = a.adopt(args); err != nil {
+			return cfg, err
+		}
+		if err := line.into(&cfg, f); err != nil {
+			return cfg, err
+		}
+	} else {
+		cfg.ExtraArgs = append(cfg.ExtraArgs, args...)
+	}
+	cfg.NoRelay, cfg.NoSegmentRepair = !o.relay, !o.segmentRepair
+	cfg.Version = buildVersion().Version
+	a.places.fallBack(&cfg, f)
+	line.place(&cfg)
+	if err := absolute(&cfg); err != nil {
+		return cfg, err
+	}
+	if err := Check(cfg); err != nil {
+		return cfg, err
+	}
+	if err := hotrestart.CheckEndpoint(o.otlpEndpoint); err != nil {
+		return cfg, usageError("--%s: %w", flagOTLP, err)
+	}
+	if err := a.places.own(cfg); err != nil {
+		return cfg, err
+	}
+	return cfg, a.writeInline(line, cfg)
 }

@@ -108,8 +108,10 @@ func TestUsageErrors(t *testing.T) {
 		env  string // NAME=value
 		want string
 	}{
-		{args: "", want: "agent: which command? There are completion, proxy-supervisor, proxyctl and version"},
+		{args: "", want: "agent: which command? There are completion, private-directories, proxy-supervisor, proxyctl and version"},
 		{args: "run", want: `agent: unknown command "run"`},
+		{args: "private-directories --owner 65532", want: "agent private-directories: which directories?"},
+		{args: "private-directories /dev/shm", want: "--owner has to name the user that runs the supervisor, and not root"},
 		{args: "version now", want: `agent version: unexpected argument "now"`},
 		{args: "proxyctl", want: "agent proxyctl: which command? There are doctor, drain, history, log, reload, status and undrain"},
 		{args: "proxyctl dance", want: `unknown command "dance"; there are doctor, drain, history, log, reload, status and undrain`},
@@ -122,9 +124,14 @@ func TestUsageErrors(t *testing.T) {
 		{args: "proxyctl status --control-socket /" + strings.Repeat("x", 107), want: "its name has 108 bytes"},
 		{args: "proxyctl status", env: "AETHER_BASE_ID=-1", want: "AETHER_BASE_ID: invalid value \"-1\" for --base-id: a base-id is a whole number"},
 		{args: "proxy-supervisor --nope", want: "unknown flag: --nope"},
-		{args: "proxy-supervisor envoy", want: `unexpected argument "envoy"; Envoy's own arguments come after "--"`},
+		{args: "proxy-supervisor envoy", want: `unexpected argument "envoy"; Envoy's own arguments, or its whole command line, come after "--"`},
 		{args: "proxy-supervisor envoy -- -l", want: `unexpected argument "envoy"`},
-		{args: "proxy-supervisor -- envoy -l info", want: `has to start with a dash, but there is "envoy"; the binary is named with --envoy-path`},
+		{args: "proxy-supervisor --config /a -- /e -c /b", want: "--config says /a, and --config-path of Envoy's command line /b; keep one of them"},
+		{args: "proxy-supervisor --envoy-path /x -- /e -c /b", want: "--envoy-path says /x, and the first word of Envoy's command line /e"},
+		{args: "proxy-supervisor --config /a -- /e --config-yaml {}", want: "are two bootstraps; keep one of them"},
+		{args: "proxy-supervisor -- /e -c", want: `envoy argument "-c": its value is missing`},
+		{args: "proxy-supervisor -- /e -c /b --drain-time-s 60", want: "--parent-shutdown-time 40s must be longer than --drain-time 1m0s"},
+		{args: "proxy-supervisor -- /e -c /b --base-id 214748365", want: "--base-id 214748365 is too large"},
 		{args: "proxy-supervisor --base-id 214748365", want: "a base-id is a whole number from 0 to 214748364"},
 		{args: "proxy-supervisor --base-id 99999999999999999999", want: "a base-id is a whole number from 0 to 214748364"},
 		{args: "proxy-supervisor --validate sometimes", want: "it is one of always, changes, never"},

@@ -19,6 +19,7 @@ func CheckExtra(args []string) (ExtraArgs, error) {
 	var extra ExtraArgs
 	seen := map[string]bool{}
 	for len(args) > 0 {
+		args = apart(args) // or "--base-id 3" in one would pass for an unknown flag
 		flag := canonical(args[0])
 		if err := checkFlag(args, flag, seen[flag]); err != nil {
 			return ExtraArgs{}, err

@@ -101,3 +101,15 @@ func TestEveryFlagOfOursIsOneOfEnvoys(t *testing.T) {
 		}
 	}
 }
+
+// Envoy takes a flag and its value as one argument, with a space: that must not
+// carry one of ours past the check.
+func TestExtraLooksIntoJoinedArguments(t *testing.T) {
+	got, err := CheckExtra([]string{"--concurrency 3", "-l warn"})
+	if err != nil || got.Concurrency != 3 || !slices.Equal(got.Args, []string{"-l", "warn"}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := CheckExtra([]string{"--base-id 3"}); err == nil || !strings.Contains(err.Error(), "own --base-id") {
+		t.Errorf("--base-id in one argument: %v", err)
+	}
+}

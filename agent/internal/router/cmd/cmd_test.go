@@ -98,3 +98,32 @@ func TestBootstrapAndVersion(t *testing.T) {
 		t.Error(code, out.String())
 	}
 }
+
+func TestInstallWaiter(t *testing.T) {
+	image, volume := t.TempDir(), t.TempDir()
+	to := filepath.Join(volume, "drain-wait")
+	install := func(args ...string) error {
+		c := installCommand(func() (string, error) { return filepath.Join(image, "atenet-router"), nil })
+		c.SetArgs(args)
+		c.SilenceErrors, c.SilenceUsage = true, true
+		return c.Execute()
+	}
+	if err := install(to); err == nil || !strings.Contains(err.Error(), "is this the router's image?") {
+		t.Errorf("without a waiter: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(image, "drain-wait"), []byte("waiter"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := install(to); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(to); err != nil || string(data) != "waiter" {
+		t.Errorf("%q, %v", data, err)
+	}
+	if fi, err := os.Stat(to); err != nil || fi.Mode().Perm() != 0o755 {
+		t.Errorf("%v, %v: Envoy's user is another one", fi.Mode(), err)
+	}
+	if err := install(); err == nil || !strings.Contains(err.Error(), "where to?") {
+		t.Errorf("without a path: %v", err)
+	}
+}

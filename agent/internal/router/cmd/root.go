@@ -74,7 +74,7 @@ func command(stderr io.Writer, lookup func(string) (string, bool)) *cobra.Comman
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage{err} })
 	o.bind(root.Flags())
-	root.AddCommand(bootstrapCommand(lookup), &cobra.Command{
+	root.AddCommand(bootstrapCommand(lookup), installCommand(os.Executable), &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		Run: func(c *cobra.Command, _ []string) { fmt.Fprintln(c.OutOrStdout(), version) },
 	})
