@@ -61,6 +61,22 @@ func TestAnInstallationThatCantBeIsAClearError(t *testing.T) {
 	}
 }
 
+func TestTheRouterImageInstallsTheWaiter(t *testing.T) {
+	const image = "aether/atenet-router:dev"
+	e := newEngine(t)
+	e.load("ROUTER_IMAGE")
+	on := e.volume(installed)
+	for range 2 { // over one that is there, too
+		e.succeeds(container{image: image, args: []string{"install-waiter", installed + "/drain-wait"}, mounts: on})
+	}
+	if out := e.succeeds(container{image: image, entrypoint: installed + "/drain-wait", args: []string{"--version"}, mounts: on}); !strings.Contains(out, "devel") {
+		t.Errorf("the waiter says %q", out)
+	}
+	if out := e.succeeds(container{image: image, args: []string{"bootstrap"}}); !strings.Contains(out, "atenet-xds") {
+		t.Errorf("the router's bootstrap is %q", out)
+	}
+}
+
 func TestNoImageHasAShell(t *testing.T) {
 	e := newEngine(t)
 	e.load("AGENT_IMAGE")
