@@ -17,6 +17,8 @@ type hand struct {
 	poll   time.Duration
 	epoch  int
 	serves *exec.Cmd // nil before the first
+
+	keepsParent bool // for as long as anything is measured
 }
 
 // parentShutdown is Envoy's own, so that parents are gone by the next turn:
@@ -24,10 +26,14 @@ type hand struct {
 const parentShutdown = "1"
 
 func (h *hand) args(epoch int) []string {
+	shutdown := parentShutdown
+	if h.keepsParent {
+		shutdown = "3600"
+	}
 	return []string{
 		"--config-path", h.node.ConfigPath, "--base-id", strconv.Itoa(int(h.node.BaseID)),
 		"--restart-epoch", strconv.Itoa(epoch), "--socket-path", filepath.Join(h.node.StateDir, "hr"), "--socket-mode", "600",
-		"--drain-time-s", "1", "--parent-shutdown-time-s", parentShutdown,
+		"--drain-time-s", "1", "--parent-shutdown-time-s", shutdown,
 		"--concurrency", concurrency, "-l", "warn",
 	}
 }
@@ -54,7 +60,7 @@ func (h *hand) start(ctx context.Context, validate bool) (sample, error) {
 	}
 	out.Live = time.Since(began)
 	h.epoch++
-	if parent != nil {
+	if parent != nil && !h.keepsParent {
 		if err := parent.Wait(); err != nil {
 			return sample{}, fmt.Errorf("epoch %d by hand: %w", h.epoch-2, err)
 		}

@@ -111,7 +111,19 @@ func (r *report) print(to io.Writer) {
 	}
 	t.Flush()
 	i := r.Idle
-	fmt.Fprintf(to, "\nidle, ms/s: supervisor %.3f, its Envoy %.3f, Envoy by hand %.3f\n", i.Supervisor, i.SupervisedEnvoy, i.EnvoyByHand)
+	fmt.Fprintln(t, "\nidle\tsupervisor, ms/s\twake-ups/s\tEnvoy, ms/s\tsupervisor's memory, kB")
+	for _, x := range []struct {
+		name string
+		side
+	}{
+		{"by hand", i.ByHand}, {"supervised", i.Supervised}, {"with telemetry", i.Pushing},
+		{"by hand, with a parent", i.ByHandWithParent}, {"supervised, with a parent", i.WithParent},
+	} {
+		fmt.Fprintf(t, "%s\t%.3f\t%.1f\t%.3f\t%v\n", x.name, x.Supervisor, x.Wakeups, x.Envoy, x.Memory)
+	}
+	t.Flush()
+	ours, envoys := i.flush()
+	fmt.Fprintf(to, "a stats flush through the relay: %.2f ms of the supervisor, %+.2f ms of the Envoy that serves\n", ours, envoys)
 	fmt.Fprintf(to, "supervisor's memory, kB: at start %v, after all handoffs %v\n\n", i.AtStart, i.After)
 	fmt.Fprintln(t, "what\tgoal\tmeasured\t95 %\t")
 	for _, v := range r.Verdicts {

@@ -28,11 +28,11 @@ func measured(ours, cpu time.Duration, idle idleness) report {
 
 func TestGoals(t *testing.T) {
 	const ms = time.Millisecond
-	good := idleness{Supervisor: 0.2, SupervisedEnvoy: 1.5, EnvoyByHand: 1.45, After: memory{RSS: 12 << 10}}
+	good := idleness{Supervised: side{Supervisor: 0.2, Envoy: 1.5}, ByHand: side{Envoy: 1.45}, After: memory{RSS: 12 << 10}}
 	fat := good
 	fat.After.RSS = 17 << 10
 	costly := good
-	costly.SupervisedEnvoy = 1.6
+	costly.Supervised.Envoy = 1.6
 	for name, c := range map[string]struct {
 		report report
 		short  int
@@ -42,7 +42,7 @@ func TestGoals(t *testing.T) {
 		"much CPU":                 {measured(105*ms, 5*ms, good), 4},
 		"fat":                      {measured(105*ms, 3*ms, fat), 1},
 		"a burden to its Envoy":    {measured(105*ms, 3*ms, costly), 1},
-		"its Envoy uses even less": {measured(105*ms, 3*ms, idleness{Supervisor: 0.25, EnvoyByHand: 1, After: good.After}), 0},
+		"its Envoy uses even less": {measured(105*ms, 3*ms, idleness{Supervised: side{Supervisor: 0.25}, ByHand: side{Envoy: 1}, After: good.After}), 0},
 	} {
 		short := 0
 		for _, v := range c.report.Verdicts {

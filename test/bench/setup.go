@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -155,51 +154,3 @@ func (s *setup) measure(ctx context.Context) (map[way][]sample, error) {
 	fmt.Fprintln(os.Stderr)
 	return all, nil
 }
-
-// idleness is what runs when nothing happens, in milliseconds of CPU a second.
-type idleness struct {
-	Supervisor      float64 `json:"supervisor_ms_per_s"`
-	SupervisedEnvoy float64 `json:"supervised_envoy_ms_per_s"`
-	EnvoyByHand     float64 `json:"envoy_by_hand_ms_per_s"`
-	AtStart         memory  `json:"supervisor_at_start"`
-	After           memory  `json:"supervisor_after_all_handoffs"`
-}
-
-// all is what supervision costs: our own CPU, and what it adds to Envoy's.
-func (i idleness) all() float64 { return i.Supervisor + max(0, i.SupervisedEnvoy-i.EnvoyByHand) }
-
-func (s *setup) measureIdle(ctx context.Context) (idleness, error) {
-	fmt.Fprintf(os.Stderr, "idle for %v\n", s.idle)
-	pids := []int{s.always.pid(), s.always.envoy, s.hand.pid()}
-	before, err := cpuOfAll(pids)
-	if err != nil {
-		return idleness{}, err
-	}
-	began := time.Now()
-	if err := pause(ctx, s.idle); err != nil {
-		return idleness{}, err
-	}
-	after, err := cpuOfAll(pids)
-	seconds := time.Since(began).Seconds()
-	rate := func(i int) float64 { return milliseconds(after[i]-before[i]) / seconds }
-	if err != nil {
-		return idleness{}, err
-	}
-	return idleness{
-		Supervisor: rate(0), SupervisedEnvoy: rate(1), EnvoyByHand: rate(2),
-		AtStart: s.memoryAtStart, After: memoryOf(s.always.pid()),
-	}, nil
-}
-
-func cpuOfAll(pids []int) ([]time.Duration, error) {
-	used := make([]time.Duration, len(pids))
-	var errs []error
-	for i, pid := range pids {
-		var err error
-		used[i], err = cpuOf(pid)
-		errs = append(errs, err)
-	}
-	return used, errors.Join(errs...)
-}
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

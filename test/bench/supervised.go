@@ -24,11 +24,12 @@ type supervised struct {
 	envoy int // pid of the newest
 }
 
-func startSupervised(ctx context.Context, n *node.Node, poll time.Duration, validate string) (*supervised, error) {
+func startSupervised(ctx context.Context, n *node.Node, poll time.Duration, validate string, more ...string) (*supervised, error) {
 	s := &supervised{node: n, poll: poll, lines: make(chan node.Line, 1000)}
 	s.run = &node.Run{Node: n, OnLine: s.notice}
 	// Limits as by hand; they don't matter for idle parents, which end at once.
-	err := s.run.Start(ctx, "--validate", validate, "--concurrency", concurrency, "--drain-time", "1s", "--parent-shutdown-time", "2s")
+	args := []string{"--validate", validate, "--concurrency", concurrency, "--drain-time", "1s", "--parent-shutdown-time", "2s"}
+	err := s.run.Start(ctx, append(args, more...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,15 @@ type Status struct {
 	BaseID       uint32   `json:"base_id"`
 	ConfigPath   string   `json:"config_path"`
 	EnvoyPath    string   `json:"envoy_path"`
+	Upgrades     int      `json:"upgrades"`
+	LastUpgrade  *Upgrade `json:"last_upgrade"`
+}
+
+// Upgrade is the last replacement of the supervisor's own program.
+type Upgrade struct {
+	From  string `json:"from"`
+	To    string `json:"to"`
+	Error string `json:"error"`
 }
 
 // Epoch is one living Envoy.

@@ -15,7 +15,7 @@ func TestCompletion(t *testing.T) {
 		typed string
 		want  []string
 	}{
-		{"proxyctl ", []string{"status", "reload", "drain", "undrain", "history", "doctor", "log"}},
+		{"proxyctl ", []string{"status", "reload", "upgrade", "drain", "undrain", "history", "doctor", "log"}},
 		{"proxyctl status --ou", []string{"--output"}},
 		{"proxyctl status -o ", []string{"table", "json"}},
 		{"proxyctl log w", []string{"warn"}},

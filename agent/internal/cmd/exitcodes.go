@@ -27,7 +27,7 @@ var supervisorExits = []exitCode{
 
 var proxyctlExits = []exitCode{
 	{hotrestart.ExitOK, false, "done; for `reload --wait`: committed, or there was nothing to do", "nothing"},
-	{hotrestart.ExitUnexpected, false, "the reload was refused, failed, gave way to a newer one or did not end in time; the doctor found something to do; or the supervisor answered with an error", "read what was printed"},
+	{hotrestart.ExitUnexpected, false, "the reload or upgrade was refused, failed, gave way to a newer one or did not end in time; the doctor found something to do; or the supervisor answered with an error", "read what was printed"},
 	{hotrestart.ExitUsage, false, "wrong flags or variables", "correct what the sentence names"},
 	{ExitNoSupervisor, false, "no supervisor answers at the control socket", "is it running, as this user, with this `--control-socket` or `--base-id`?"},
 }

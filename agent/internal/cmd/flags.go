@@ -39,6 +39,7 @@ type supervisorOptions struct {
 	logFormat, logLevel  string
 	install              installation
 	otlpEndpoint         string
+	readiness            bool
 }
 
 func (o *supervisorOptions) bind(f *pflag.FlagSet) {
@@ -53,6 +54,7 @@ func (o *supervisorOptions) bind(f *pflag.FlagSet) {
 	f.VarP(choice(&o.logLevel, "info", "debug", "warn", "error"), "log-level", "",
 		"least `level` that is logged: debug, info, warn or error")
 	o.install.bind(f)
+	bindReadiness(f, &o.readiness)
 }
 
 func (o *supervisorOptions) bindEnvoy(f *pflag.FlagSet) {

@@ -33,6 +33,7 @@ func checkOutcome(t *testing.T, w *world, code int, what string) {
 			t.Errorf("%s: code %d, and it ran with what can't work: %+v", what, code, *w.ran)
 		}
 	case code == 0 && w.out.Len() > 0: // help
+	case code == hotrestart.ExitUnexpected && strings.Contains(told, "not ready: "): // --readiness-check
 	case code == hotrestart.ExitUnexpected && strings.Contains(told, ": --install-") && strings.Contains(told, "/nonexistent/"):
 	case code == hotrestart.ExitBinary && strings.Contains(told, "is in none of PATH's directories"):
 	case code != hotrestart.ExitUsage || !strings.HasPrefix(told, "agent") || !strings.Contains(told, ": "):

@@ -38,7 +38,7 @@ func newWorld() *world {
 		executable: func() (string, error) { return "/nonexistent/agent", nil },
 		places:     places{euid: 0, runtimeDir: func() string { return "" }, write: func(string, []byte) error { return nil }},
 		supervise: func(_ context.Context, cfg hotrestart.Config, tel hotrestart.TelemetryConfig, _ *slog.Logger) error {
-			w.level, cfg.LogLevel = cfg.LogLevel, nil // which no two runs share
+			w.level, cfg.LogLevel, cfg.FlushLog = cfg.LogLevel, nil, nil // which no two runs share
 			w.ran, w.telemetry = &cfg, tel
 			return w.result
 		},

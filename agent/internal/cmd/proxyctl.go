@@ -15,7 +15,7 @@ import (
 
 // onlyFlags are flags that say what to do this time. They have no variables: a
 // forgotten AETHER_FORCE must not make every reload a forced one.
-var onlyFlags = []string{"output", "watch", "wait", "timeout", "force", "help", flagOwner}
+var onlyFlags = []string{"output", "watch", "wait", "timeout", "force", "path", "check", "help", flagOwner}
 
 func hasVariable(f *pflag.Flag) bool { return !slices.Contains(onlyFlags, f.Name) }
 
@@ -43,7 +43,7 @@ func (a app) proxyctlCommand() *cobra.Command {
 	f := c.PersistentFlags()
 	f.StringVar(&t.socket, flagControlSocket, defaultControlSocket, "`path` of the supervisor's control socket")
 	f.Var(&t.base, flagBaseID, "the supervisor's base-id (`number`); finds the default socket of an ordinary user")
-	c.AddCommand(a.statusCommand(&t), a.reloadCommand(&t), a.drainCommand(&t), a.undrainCommand(&t),
+	c.AddCommand(a.statusCommand(&t), a.reloadCommand(&t), a.upgradeCommand(&t), a.drainCommand(&t), a.undrainCommand(&t),
 		a.historyCommand(&t), a.doctorCommand(&t), a.logCommand(&t))
 	return c
 }

@@ -22,6 +22,7 @@ type supervisor struct {
 
 	drain     control.DrainResult
 	history   control.History
+	upgrade   control.UpgradeResult
 	diagnosis control.Diagnosis
 
 	asked chan control.ReloadRequest
@@ -35,6 +36,10 @@ func (s *supervisor) Drain(_ context.Context, out bool) (control.DrainResult, er
 }
 
 func (s *supervisor) History(context.Context) (control.History, error) { return s.history, s.err }
+
+func (s *supervisor) Upgrade(context.Context, control.UpgradeRequest) (control.UpgradeResult, error) {
+	return s.upgrade, s.err
+}
 
 func (s *supervisor) Doctor(context.Context) (control.Diagnosis, error) { return s.diagnosis, s.err }
 

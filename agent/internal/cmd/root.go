@@ -47,6 +47,11 @@ func (a app) main(args []string) int {
 	root := a.root()
 	root.SetArgs(args)
 	ran, err := root.ExecuteC()
+	if err != nil {
+		if e := hotrestart.GiveBack(err.Error()); e != nil {
+			fmt.Fprintf(a.stderr, "%s: the old program can't be executed again: %v\n", ran.CommandPath(), e)
+		}
+	}
 	var silent *reported
 	if err != nil && !errors.As(err, &silent) {
 		fmt.Fprintf(a.stderr, "%s: %v\n", ran.CommandPath(), err)

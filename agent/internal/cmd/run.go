@@ -18,7 +18,7 @@ func supervise(ctx context.Context, cfg hotrestart.Config, tel hotrestart.Teleme
 	quieten(log, os.LookupEnv)
 	t, metrics := openTelemetry(ctx, tel, os.LookupEnv)
 	if metrics != nil {
-		cfg.Tracer = t.Tracer()
+		cfg.Tracer, cfg.Flush = t.Tracer(), t.Flush
 	}
 	err := runNotifying(ctx, cfg, log, metrics)
 	// The last export holds the shutdown's own counters.
@@ -35,9 +35,11 @@ func runNotifying(ctx context.Context, cfg hotrestart.Config, log *slog.Logger, 
 		log.Warn("the service manager can't be told how we are", "error", err)
 	}
 	defer manager.Close()
-	if manager != nil {
-		cfg.Notify = manager.Notify
-	}
+	cfg.Notify = firstServed(manager, func() {
+		if err := forgetProgram(); err != nil {
+			log.Debug("our program stays mapped", "error", err)
+		}
+	})
 	s := hotrestart.New(cfg, log, metrics)
 	watched, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var watching sync.WaitGroup
@@ -50,6 +52,21 @@ func runNotifying(ctx context.Context, cfg hotrestart.Config, log *slog.Logger, 
 	defer watching.Wait()
 	defer stop()
 	return s.Run(ctx)
+}
+
+// firstServed tells manager, if there is one, how we are, and calls then when an
+// epoch serves for the first time.
+func firstServed(manager *systemd.Manager, then func()) func(hotrestart.Notice) {
+	served := false
+	return func(now hotrestart.Notice) {
+		if manager != nil {
+			manager.Notify(now)
+		}
+		if now.Served && !served {
+			served = true
+			then()
+		}
+	}
 }
 
 const (

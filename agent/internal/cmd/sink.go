@@ -11,6 +11,7 @@ import (
 // no room are dropped and counted.
 type sink struct {
 	lines   chan []byte
+	flushes chan chan struct{}
 	ending  chan struct{}
 	written chan struct{}
 	dropped chan int // holds the count, and is the lock on it
@@ -24,7 +25,7 @@ const (
 
 // newSink writes to w; log does so as well, at once and in the form of the lines.
 func newSink(w io.Writer, log *slog.Logger) *sink {
-	s := &sink{log: log, lines: make(chan []byte, sinkLines), ending: make(chan struct{}), written: make(chan struct{}), dropped: make(chan int, 1)}
+	s := &sink{log: log, lines: make(chan []byte, sinkLines), flushes: make(chan chan struct{}, 1), ending: make(chan struct{}), written: make(chan struct{}), dropped: make(chan int, 1)}
 	s.dropped <- 0
 	go s.write(w) // ends with close, once the output takes the last line
 	return s
@@ -40,6 +41,11 @@ func (s *sink) write(w io.Writer) {
 		select {
 		case line := <-s.lines:
 			put(line)
+		case done := <-s.flushes:
+			for len(s.lines) > 0 {
+				put(<-s.lines)
+			}
+			close(done)
 		case <-s.ending:
 			for len(s.lines) > 0 {
 				put(<-s.lines)
@@ -65,6 +71,22 @@ func (s *sink) confess() {
 	s.dropped <- 0
 	if n > 0 {
 		s.log.Warn("lines of the log were dropped: our output was blocked", "dropped", n)
+	}
+}
+
+// flush waits a moment for what is queued to be written. Nobody else may flush.
+func (s *sink) flush() {
+	t := time.NewTimer(lastWords)
+	defer t.Stop()
+	done := make(chan struct{})
+	select {
+	case s.flushes <- done:
+	case <-t.C:
+		return
+	}
+	select {
+	case <-done:
+	case <-t.C:
 	}
 }
 

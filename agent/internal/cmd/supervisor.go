@@ -59,15 +59,21 @@ func (a app) runSupervisor(c *cobra.Command, o *supervisorOptions, args []string
 	if o.install.wanted() {
 		return a.install(o.install)
 	}
+	if o.readiness {
+		return a.checkReadiness(c.Flags(), o)
+	}
 	cfg, err := a.configure(c.Flags(), o, args)
 	if err != nil {
+		return err
+	}
+	if asked, err := a.checkState(cfg); asked {
 		return err
 	}
 	atOnce, _ := newLogger(a.stderr, o.logFormat, "info", a.terminal(a.stderr))
 	out := newSink(a.stderr, atOnce)
 	defer out.close()
 	log, level := newLogger(out, o.logFormat, o.logLevel, a.terminal(a.stderr))
-	cfg.LogLevel = level
+	cfg.LogLevel, cfg.FlushLog = level, out.flush
 	if err := raiseFileLimit(); err != nil {
 		log.Warn("the limit of open files stays as it is", "error", err)
 	}

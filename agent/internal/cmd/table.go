@@ -23,6 +23,7 @@ func writeTable(w io.Writer, st control.Status, now time.Time) error {
 	writePending(&b, st.Pending, now)
 	writeHandoff(&b, st.LastHandoff, now)
 	writeFailure(&b, st.LastFailure, now)
+	writeUpgrade(&b, st.LastUpgrade, now)
 	_, err := w.Write(b.Bytes())
 	return err
 }
@@ -50,6 +51,18 @@ func writeHead(w io.Writer, st control.Status) {
 	fmt.Fprintf(t, "config:\t%s\n", st.ConfigPath)
 	fmt.Fprintf(t, "safety:\trelay %s, segment repair %s, segment repairs so far: %d\n", onOff(st.Relay), onOff(st.SegmentRepair), st.SegmentRepairs)
 	t.Flush()
+}
+
+// writeUpgrade tells of the last replacement of the supervisor's own program.
+func writeUpgrade(w io.Writer, u *control.UpgradeStatus, now time.Time) {
+	if u == nil {
+		return
+	}
+	outcome := "done"
+	if u.Error != "" {
+		outcome = "failed: " + u.Error
+	}
+	fmt.Fprintf(w, "\nlast upgrade of the supervisor, %s ago: from %s to %s, %s\n", age(now.Sub(u.At)), u.From, u.To, outcome)
 }
 
 func onOff(on bool) string {

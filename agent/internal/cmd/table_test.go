@@ -34,6 +34,7 @@ var statuses = map[string]control.Status{
 		Version: "1.2.3", PID: 4711, BaseID: 7, Mode: control.ModeRelay, State: control.Preparing, Ready: true, Serving: 11, Concurrency: 4,
 		ConfigPath: "/etc/envoy/envoy.yaml", EnvoyPath: "/usr/local/bin/envoy", AdminAddress: "unix:/run/admin.sock",
 		Relay: true, SegmentRepair: true, SegmentRepairs: 2,
+		Upgrades: 1, LastUpgrade: &control.UpgradeStatus{At: ago(5 * time.Minute), From: "1.2.3", To: "1.3.0", Error: "a child has just ended"},
 		Epochs: []control.EpochStatus{
 			{Epoch: 9, PID: 90, State: control.Draining, AgeSeconds: 7300, TimeLeftSeconds: 62.5, Connections: 3, EnvoyVersion: "1.39.3", ConfigHash: "aaaaaaaaaaaa", BinaryHash: "bbbbbbbbbbbb"},
 			{Epoch: 10, PID: 100, State: control.Ending, AgeSeconds: 600, TimeLeftSeconds: 0, Connections: 0, EnvoyVersion: "1.40.0", ConfigHash: "cccccccccccc", BinaryHash: "dddddddddddd"},

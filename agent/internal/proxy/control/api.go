@@ -3,6 +3,7 @@
 //
 //	GET  /v1/status  → Status
 //	POST /v1/reload  ReloadRequest → ReloadResult
+//	POST /v1/upgrade UpgradeRequest → UpgradeResult
 //	GET  /v1/history → History
 //	GET  /v1/doctor  → Diagnosis
 //	POST /v1/drain   → DrainResult
@@ -30,6 +31,10 @@ type Supervisor interface {
 	// committed or has failed, else as soon as it is on its way. How a reload went
 	// is in the result; an error means that there was none.
 	Reload(ctx context.Context, req ReloadRequest) (ReloadResult, error)
+
+	// Upgrade replaces the supervisor's own program. It returns when that is about
+	// to happen, or won't; which of both came of it the next Status tells.
+	Upgrade(ctx context.Context, req UpgradeRequest) (UpgradeResult, error)
 
 	// Drain takes the node out of the traffic, or with out false puts it back.
 	Drain(ctx context.Context, out bool) (DrainResult, error)
@@ -67,6 +72,19 @@ type LogLevel struct {
 type ReloadRequest struct {
 	Force bool `json:"force,omitempty"` // rules 2 and 4; never overrides validation, version, concurrency
 	Wait  bool `json:"wait,omitempty"`
+}
+
+// UpgradeRequest asks for another program in place of the supervisor's.
+type UpgradeRequest struct {
+	Path  string `json:"path,omitempty"`  // of the new program; "": where the old one was started from
+	Check bool   `json:"check,omitempty"` // only ask whether it could take over
+}
+
+// UpgradeResult says what came of it: Accepted, Refused, or for a check Unchanged.
+type UpgradeResult struct {
+	Outcome string `json:"outcome"`
+	To      string `json:"to"` // the new program's version, as far as it has said
+	Error   string `json:"error,omitempty"`
 }
 
 // Outcomes of a reload; Stopping is one as well.

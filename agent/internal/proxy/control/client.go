@@ -59,6 +59,14 @@ func (c *Client) Reload(ctx context.Context, req ReloadRequest) (ReloadResult, e
 	return res, err
 }
 
+// Upgrade asks for another program in place of the supervisor's. It lasts until
+// that is about to happen, or ctx's end.
+func (c *Client) Upgrade(ctx context.Context, req UpgradeRequest) (UpgradeResult, error) {
+	var res UpgradeResult
+	err := c.do(ctx, http.MethodPost, upgradePath, req, &res)
+	return res, err
+}
+
 // Drain takes the node out of the traffic, or with out false puts it back.
 func (c *Client) Drain(ctx context.Context, out bool) (DrainResult, error) {
 	path := undrainPath

@@ -25,6 +25,9 @@ func FuzzRequest(f *testing.F) {
 	f.Add("GET", drainPath, []byte{})
 	f.Add("POST", undrainPath, []byte(`{}`))
 	f.Add("GET", historyPath, []byte{})
+	f.Add("POST", upgradePath, []byte(`{"path":"/agent","check":true}`))
+	f.Add("POST", upgradePath, []byte(`{"paht":"/agent"}`))
+	f.Add("GET", upgradePath, []byte{})
 	f.Add("GET", logPath, []byte(`{"level":"debug"}`))
 	f.Add("POST", logPath, []byte(`{"level":"debug"}`))
 	f.Add("get", "/v1/status/", []byte{})
@@ -94,6 +97,11 @@ type counting struct {
 func (c *counting) Drain(context.Context, bool) (DrainResult, error) {
 	c.acts++
 	return DrainResult{}, nil
+}
+
+func (c *counting) Upgrade(context.Context, UpgradeRequest) (UpgradeResult, error) {
+	c.acts++
+	return UpgradeResult{Outcome: Refused}, nil
 }
 
 func (c *counting) History(context.Context) (History, error) {

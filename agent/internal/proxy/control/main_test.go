@@ -32,6 +32,13 @@ func (f fake) Drain(_ context.Context, out bool) (DrainResult, error) {
 	return DrainResult{Drained: out, Epoch: 3, Told: true}, nil
 }
 
+func (f fake) Upgrade(_ context.Context, req UpgradeRequest) (UpgradeResult, error) {
+	if req.Check {
+		return UpgradeResult{Outcome: Unchanged, To: "2"}, nil
+	}
+	return UpgradeResult{Outcome: Accepted, To: "2"}, nil
+}
+
 func (f fake) History(context.Context) (History, error) {
 	return History{Handoffs: []TryStatus{{HandoffStatus: HandoffStatus{From: 1, To: 2}, Outcome: Committed}}}, nil
 }

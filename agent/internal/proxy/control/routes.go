@@ -21,6 +21,7 @@ const (
 	reloadPath = "/v1/reload"
 	logPath    = "/v1/log"
 
+	upgradePath = "/v1/upgrade"
 	historyPath = "/v1/history"
 	doctorPath  = "/v1/doctor"
 	drainPath   = "/v1/drain"
@@ -31,6 +32,7 @@ func routes(sup Supervisor) map[string]route {
 	return map[string]route{
 		statusPath:  {http.MethodGet: func(r *http.Request, _ []byte) (int, any) { return status(r.Context(), sup) }},
 		reloadPath:  {http.MethodPost: func(r *http.Request, body []byte) (int, any) { return reload(r.Context(), sup, body) }},
+		upgradePath: {http.MethodPost: func(r *http.Request, body []byte) (int, any) { return upgrade(r.Context(), sup, body) }},
 		historyPath: {http.MethodGet: ask(sup.History)},
 		doctorPath:  {http.MethodGet: ask(sup.Doctor)},
 		drainPath:   {http.MethodPost: ask(func(ctx context.Context) (DrainResult, error) { return sup.Drain(ctx, true) })},
@@ -70,6 +72,21 @@ func reload(ctx context.Context, sup Supervisor, body []byte) (int, any) {
 		return refuse(http.StatusBadRequest, "reload: the request's body: %v", err)
 	}
 	res, err := sup.Reload(ctx, req)
+	if err != nil {
+		return unavailable(ctx, err)
+	}
+	if res.Outcome == Accepted {
+		return http.StatusAccepted, res
+	}
+	return http.StatusOK, res
+}
+
+func upgrade(ctx context.Context, sup Supervisor, body []byte) (int, any) {
+	var req UpgradeRequest
+	if err := decode(body, &req); err != nil {
+		return refuse(http.StatusBadRequest, "upgrade: the request's body: %v", err)
+	}
+	res, err := sup.Upgrade(ctx, req)
 	if err != nil {
 		return unavailable(ctx, err)
 	}

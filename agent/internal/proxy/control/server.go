@@ -29,6 +29,7 @@ type Server struct {
 	lock     *os.File
 	listener net.Listener
 	own      os.FileInfo // of the socket's file
+	pauses   chan pause
 }
 
 // Listen takes the control socket at path and makes its directory when missing.
@@ -46,7 +47,7 @@ func Listen(path string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{path: path, lock: lock}
+	s := &Server{path: path, lock: lock, pauses: make(chan pause)}
 	if err := s.open(); err != nil {
 		lock.Close()
 		return nil, err
@@ -89,15 +90,24 @@ func (s *Server) unlink() {
 // Serve answers until ctx ends, then removes the socket and closes. A reload
 // that waits is told that the supervisor stops. It returns nil when ctx ended.
 func (s *Server) Serve(ctx context.Context, sup Supervisor, log *slog.Logger) error {
-	defer s.Close()
+	defer func() { s.Close() }()
 	srv := newHTTP(ctx, sup, log)
 	served := make(chan error, 1)
-	go func() { served <- srv.Serve(s.listener) }() // acceptor, joined on both ways out
-	select {
-	case err := <-served:
-		_ = srv.Close()
-		return fmt.Errorf("control socket %s: %w", s.path, err)
-	case <-ctx.Done():
+	serve := func() { served <- srv.Serve(s.listener) }
+	go serve() // acceptor, joined on both ways out
+	for ctx.Err() == nil {
+		select {
+		case err := <-served:
+			_ = srv.Close()
+			return fmt.Errorf("control socket %s: %w", s.path, err)
+		case p := <-s.pauses:
+			if err := s.rest(ctx, srv, served, p); err != nil {
+				return fmt.Errorf("control socket %s: %w", s.path, err)
+			}
+			srv = newHTTP(ctx, sup, log)
+			go serve() // as above
+		case <-ctx.Done():
+		}
 	}
 	s.unlink() // before the listener closes: a socket that is there answers
 	s.farewell(ctx, srv)

@@ -57,6 +57,17 @@ type Status struct {
 	Relay          bool `json:"relay"`           // on, wherever Envoy's version allows it
 	SegmentRepair  bool `json:"segment_repair"`  // on
 	SegmentRepairs int  `json:"segment_repairs"` // so far
+
+	Upgrades    int            `json:"upgrades"` // of the supervisor's own program, so far
+	LastUpgrade *UpgradeStatus `json:"last_upgrade,omitempty"`
+}
+
+// UpgradeStatus is how the last upgrade of the supervisor's own program went.
+type UpgradeStatus struct {
+	At    time.Time `json:"at"`
+	From  string    `json:"from"` // versions
+	To    string    `json:"to"`
+	Error string    `json:"error,omitempty"` // none: To runs
 }
 
 // EpochStatus is one Envoy that has been forked and not been reaped.

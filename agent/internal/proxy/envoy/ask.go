@@ -21,8 +21,8 @@ func Alive(socket string) bool {
 // Sitter tells who is at a hot-restart socket from who was there before: a name
 // that is bound again is another file. The zero value is nobody.
 type Sitter struct {
-	inode uint64
-	bound syscall.Timespec
+	Inode uint64
+	Bound syscall.Timespec
 }
 
 // SitterAt is whoever is alive at a hot-restart socket.

@@ -76,6 +76,17 @@ func OpenBinary(path string) (*Binary, error) {
 	return b, nil
 }
 
+// InheritBinary is a binary that another program of this process has opened,
+// hashed and probed.
+func InheritBinary(file *os.File, hash, version, hotRestart string) (*Binary, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	id, _ := identityOf(info)
+	return &Binary{Path: file.Name(), File: file, Hash: hash, Version: version, HotRestartVersion: hotRestart, id: id}, nil
+}
+
 // Close lets go of the executable. Processes that run it go on.
 func (b *Binary) Close() error { return b.File.Close() }
 

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"aether.internal/agent/internal/proxy/gate"
 )
 
 // Parent is the hot-restart end of an Envoy as its children see it: requests go
@@ -28,6 +30,8 @@ type Parent struct {
 	parts     chan part
 	relinked  chan struct{}
 	done      chan struct{}
+	freezes   chan chan ParentState
+	inlet     *gate.Gate
 	wait      sync.WaitGroup
 	log       *slog.Logger
 }
@@ -57,13 +61,21 @@ func OpenParent(socket, answers string, log *slog.Logger) (*Parent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bind the name for a parent's answers: %w", err)
 	}
-	p := &Parent{
+	return prepareParent(conn, socket, answers, log).begin(ParentState{}), nil
+}
+
+func prepareParent(conn *net.UnixConn, socket, answers string, log *slog.Logger) *Parent {
+	return &Parent{
 		conn: conn, answers: unixgram(answers), envoy: partner{name: unixgram(socket)},
-		questions: make(chan *question), parts: make(chan part), relinked: make(chan struct{}, 1), done: make(chan struct{}), log: log,
+		questions: make(chan *question), parts: make(chan part), relinked: make(chan struct{}, 1), done: make(chan struct{}),
+		freezes: make(chan chan ParentState), inlet: gate.New(conn), log: log,
 	}
+}
+
+func (p *Parent) begin(state ParentState) *Parent {
 	p.wait.Go(p.receive) // both end in Close
-	p.wait.Go(p.serve)
-	return p, nil
+	p.wait.Go(func() { p.serve(state.Gone) })
+	return p
 }
 
 // bindName takes a name, whatever is there.
@@ -170,6 +182,7 @@ var goneMark = []byte("aether: this parent is dead")
 
 // Close gives up the name; only when the Envoy is dead.
 func (p *Parent) Close() {
+	p.inlet.Close()
 	p.conn.Close()
 	p.wait.Wait()
 	p.envoy.close()
@@ -182,6 +195,9 @@ func (p *Parent) receive() {
 	r := newReceiver(p.conn)
 	for {
 		part, err := r.next()
+		if p.inlet.Wait(err) {
+			continue
+		}
 		if err != nil {
 			return
 		}
@@ -190,13 +206,19 @@ func (p *Parent) receive() {
 }
 
 // serve owns the queue: its first question is with the parent.
-func (p *Parent) serve() {
+func (p *Parent) serve(gone bool) {
 	defer close(p.done)
 	var queue []*question
 	var got message
-	gone := false
 	for {
+		freezes := p.freezes
+		if len(queue) > 0 || len(got.parts) > 0 {
+			freezes = nil // a question is with the parent, or half of its answer with us
+		}
 		select {
+		case f := <-freezes:
+			f <- ParentState{Gone: gone}
+			continue
 		case q := <-p.questions:
 			queue = append(queue, q)
 			if len(queue) > 1 {

@@ -40,6 +40,27 @@ func (p *partner) meet() (*net.UnixConn, error) {
 	return p.conn.Load(), nil
 }
 
+// fd is the connection's descriptor, noFD before there is one.
+func (p *partner) fd() (int, error) {
+	if conn := p.conn.Load(); conn != nil {
+		return fdOf(conn)
+	}
+	return NoFD, nil
+}
+
+// inherit goes on with a connection that another program of this process has made;
+// nil: it has made none.
+func (p *partner) inherit(file *os.File) error {
+	if file == nil {
+		return nil
+	}
+	conn, err := datagramSocket(file)
+	if err == nil {
+		p.conn.Store(conn)
+	}
+	return err
+}
+
 func (p *partner) close() {
 	if conn := p.conn.Load(); conn != nil {
 		conn.Close()

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"aether.internal/agent/internal/proxy/gate"
 )
 
 // Relay stands between a newcomer and its parent: bound at the parent's name
@@ -23,6 +25,8 @@ type Relay struct {
 	commits  chan struct{}
 	spares   chan struct{}
 	closing  chan struct{}
+	freezes  chan chan RelayState
+	inlet    *gate.Gate
 	wait     sync.WaitGroup
 }
 
@@ -46,13 +50,21 @@ func StartRelay(o RelayOptions) (*Relay, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bind the relay: %w", err)
 	}
-	r := &Relay{
+	return prepareRelay(conn, o).begin(RelayState{}), nil
+}
+
+func prepareRelay(conn *net.UnixConn, o RelayOptions) *Relay {
+	return &Relay{
 		conn: conn, child: partner{name: unixgram(o.Child)}, opts: o,
 		requests: make(chan part), commits: make(chan struct{}, 1), spares: make(chan struct{}, 1), closing: make(chan struct{}),
+		freezes: make(chan chan RelayState), inlet: gate.New(conn),
 	}
+}
+
+func (r *Relay) begin(state RelayState) *Relay {
 	r.wait.Go(r.receive) // both end in Close
-	r.wait.Go(r.serve)
-	return r, nil
+	r.wait.Go(func() { r.serve(state) })
+	return r
 }
 
 // Born says which child of ours the newcomer is.
@@ -79,6 +91,7 @@ func (r *Relay) Spare() {
 // Close ends the relay and takes its name away; only when the newcomer is dead.
 func (r *Relay) Close() {
 	close(r.closing)
+	r.inlet.Close()
 	r.conn.Close()
 	r.wait.Wait()
 	r.child.close()
@@ -90,6 +103,9 @@ func (r *Relay) receive() {
 	receiver := newReceiver(r.conn)
 	for {
 		part, err := receiver.next()
+		if r.inlet.Wait(err) {
+			continue
+		}
 		if err != nil {
 			return
 		}
@@ -103,9 +119,10 @@ func (r *Relay) receive() {
 const statsPatience = 5
 
 // serve owns the relay's state.
-func (r *Relay) serve() {
-	s := service{Relay: r, seen: map[Request]bool{}, state: relayState{
+func (r *Relay) serve(state RelayState) {
+	s := service{Relay: r, seen: map[Request]bool{}, takeBack: state.TakeBack, state: relayState{
 		passTerminate: r.opts.PassTerminate, answerAdmin: r.opts.AnswerAdmin,
+		committed: state.Committed, gone: state.Gone,
 	}}
 	tick := time.NewTicker(time.Second)
 	tick.Stop()
@@ -114,7 +131,13 @@ func (r *Relay) serve() {
 		if s.state.waits != UnknownRequest { // one question at a time
 			requests = nil
 		}
+		freezes := r.freezes
+		if !s.idle() {
+			freezes = nil
+		}
 		select {
+		case f := <-freezes:
+			f <- RelayState{Committed: s.state.committed, Spared: !s.state.passTerminate, Gone: s.state.gone, TakeBack: s.takeBack}
 		case d, ok := <-requests:
 			if !ok {
 				return

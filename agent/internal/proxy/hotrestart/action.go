@@ -71,6 +71,9 @@ type (
 		Epoch  int
 		Signal syscall.Signal
 	}
+	// Replace executes the program that was asked for in place of ours → UpgradeOver,
+	// or in the new one TookOver.
+	Replace struct{}
 	// Forget frees what a dead epoch left: relay, socket names, descriptors.
 	Forget struct{ Epoch int }
 	// Reply answers callers of reload.

@@ -26,6 +26,11 @@ func (sh *shell) adopt(a Adopt) {
 		c.known.Store(p.known)
 	}
 	sh.children[a.Epoch] = c
+	sh.watchPeer(c)
+}
+
+// watchPeer tells when another supervisor's epoch has ended.
+func (sh *shell) watchPeer(c *child) {
 	sh.background(func() {
 		b := backoff{peerPause, peerPause}
 		for sh.sits(c) {

@@ -171,24 +171,29 @@ func (sh *shell) standBetween(c, parent *child, first time.Time) (err error) {
 	if c.input.mode == ModePlain {
 		return sh.dirs.LinkPlain(c.parent, c.epoch)
 	}
-	c.relay, err = envoy.StartRelay(envoy.RelayOptions{
+	o := sh.relayOptions(c, first)
+	o.Parent = from
+	o.Seen = func(r envoy.Request) {
+		switch r { // only flags: a relay must not wait for the owner
+		case envoy.ShutdownAdmin:
+			c.tookAdmin.Store(!sh.cfg.AdminPerEpoch)
+		case envoy.DrainListeners:
+			close(c.live)
+		}
+	}
+	c.relay, err = envoy.StartRelay(o)
+	return err
+}
+
+func (sh *shell) relayOptions(c *child, first time.Time) envoy.RelayOptions {
+	return envoy.RelayOptions{
 		Listen:        sh.dirs.Socket(c.epoch, "parent", c.parent),
 		Child:         sh.dirs.Socket(c.epoch, "child", c.epoch),
-		Parent:        from,
 		FirstStart:    first,
 		PassTerminate: c.input.mode == ModeUDP,
 		AnswerAdmin:   sh.cfg.AdminPerEpoch,
 		Log:           sh.log.With("epoch", c.epoch),
-		Seen: func(r envoy.Request) {
-			switch r { // only flags: a relay must not wait for the owner
-			case envoy.ShutdownAdmin:
-				c.tookAdmin.Store(!sh.cfg.AdminPerEpoch)
-			case envoy.DrainListeners:
-				close(c.live)
-			}
-		},
-	})
-	return err
+	}
 }
 
 func (sh *shell) fork(c *child, seat *coordination.Seat) error {

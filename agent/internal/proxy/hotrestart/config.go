@@ -1,6 +1,7 @@
 package hotrestart
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -109,6 +110,13 @@ type Config struct {
 	// Notify is told how the supervisor is, whenever that changes; it must not
 	// block. nil: nobody is.
 	Notify func(Notice)
+
+	// Flush sends what telemetry has gathered, before our program is replaced by
+	// another; ctx bounds it. nil: there is none.
+	Flush func(ctx context.Context)
+
+	// FlushLog writes what the log has buffered, within a moment. nil: nothing is.
+	FlushLog func()
 
 	// LogLevel is what the logger given to New obeys, so that it can be changed at
 	// run time. nil: it can't.

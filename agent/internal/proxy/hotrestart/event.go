@@ -90,6 +90,12 @@ type (
 	OutOfService struct{ Yes bool }
 	// Reopen: SIGUSR1.
 	Reopen struct{}
+	// UpgradeWanted: somebody wants another program in place of ours.
+	UpgradeWanted struct{}
+	// UpgradeOver: it will not be. From and To are versions.
+	UpgradeOver struct{ From, To, Error string }
+	// TookOver: our program has replaced another one, whose state this was.
+	TookOver struct{ From, To string }
 	// Tick: time has passed.
 	Tick struct{}
 )

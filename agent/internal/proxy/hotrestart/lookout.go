@@ -9,7 +9,9 @@ import (
 )
 
 const (
-	lookoutPause = time.Second            // nobody is there
+	lookoutPause = time.Second            // nobody is there, but something has stirred, or nothing would tell
+	calmPause    = 5 * time.Second        // nothing stirs
+	stirred      = 10 * time.Second       // so long it is looked at closely
 	rivalPause   = 200 * time.Millisecond // somebody is
 	ownRetry     = time.Second            // what a rival's supervisor has to start it again
 	seatPatience = 5 * time.Second        // what may pass between taking a seat and answering there
@@ -25,6 +27,7 @@ type lookout struct {
 	listens bool      // it has been seen to listen
 	linked  string    // by whom its answers were linked
 	gone    time.Time // since when nobody is there who was; zero: somebody is
+	stir    *stir
 }
 
 func (sh *shell) lookout(epoch int) {
@@ -42,8 +45,15 @@ func (sh *shell) lookout(epoch int) {
 func (l *lookout) watch(ctx context.Context) {
 	l.drained() // now it listens, and that must have been seen once
 	l.linked = l.dirs.AnswersLinked(l.own.epoch)
+	l.stir = watchStir(l.log, l.cfg.StateDir, l.dirs.Dir(l.own.epoch))
+	defer l.stir.close()
 	b := backoff{lookoutPause, lookoutPause}
-	for b.wait(ctx) {
+	for l.stir.wait(ctx, b.pause) {
+		if l.calm() {
+			l.gone = time.Time{}
+			b.pause = l.stir.pause()
+			continue
+		}
 		start := time.Now()
 		var now State
 		if l.ask(ctx, func(sh *shell) { now = sh.state.clone() }) != nil {
@@ -61,6 +71,13 @@ func (l *lookout) watch(ctx context.Context) {
 			b.pause = rivalPause
 		}
 	}
+}
+
+// calm tells, without the owner, that nobody is there and was: as it is nearly
+// always.
+func (l *lookout) calm() bool {
+	return !l.rival.Load() && l.dirs.AnswersAreOurs(l.own.epoch) && l.dirs.AnswersLinked(l.own.epoch) == l.linked &&
+		!envoy.Alive(l.dirs.Socket(l.next, "child", l.next)) && !l.passed(l.own)
 }
 
 // look tells what is to be told, if anything.

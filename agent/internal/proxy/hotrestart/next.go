@@ -48,6 +48,12 @@ func next(s State, ev Event) (State, []Action) {
 		t.sighted(e)
 	case Followed:
 		t.followed(e.Epoch)
+	case UpgradeWanted:
+		t.wantsUpgrade()
+	case UpgradeOver:
+		t.upgradeOver(e)
+	case TookOver:
+		t.tookOver(e)
 	case Tick:
 	}
 	t.expire()
@@ -87,6 +93,7 @@ func (t *turn) advance() {
 		t.read()
 		t.launch()
 		t.endWithoutHope()
+		t.upgrade()
 	case Stopping:
 		t.drainAll()
 	case Closing:

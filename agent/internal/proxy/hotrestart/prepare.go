@@ -38,7 +38,7 @@ func (t *turn) triggered(e Triggered) {
 // wish waits, so that bursts collapse; a newcomer that takes long, and force,
 // don't make it wait.
 func (t *turn) read() {
-	if t.Wanted == nil || t.Reading != nil || t.Rival != nil || t.Leaving != nil {
+	if t.Wanted == nil || t.Reading != nil || t.Rival != nil || t.Leaving != nil || t.holds(t.Wanted) {
 		return
 	}
 	if t.heir() == nil && t.newcomer() == nil && t.own() > 0 {

@@ -6,10 +6,13 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"aether.internal/agent/internal/proxy/control"
 	"aether.internal/agent/internal/proxy/coordination"
 	"aether.internal/agent/internal/proxy/envoy"
+	"aether.internal/agent/internal/proxy/process"
 )
 
 // shell carries out what next decides. Its fields belong to the owner's
@@ -26,11 +29,15 @@ type shell struct {
 	marker      *coordination.Marker
 	ready       bool
 	trace       *tracer
-	telling     *telling // the newest
-	pinned      bool     // concurrency was configured
-	examined    bool     // by the doctor
-	wishes      int      // how often a handoff was asked for
-	noticed     Notice   // the newest that was told
+	telling     *telling    // the newest
+	pinned      bool        // concurrency was configured
+	examined    bool        // by the doctor
+	rival       atomic.Bool // the state has one; for the lookout
+	wishes      int         // how often a handoff was asked for
+	noticed     Notice      // the newest that was told
+
+	replacement *replacement    // a program that waits to replace ours; nil: none
+	server      *control.Server // nil: no control socket
 
 	children map[int]*child
 	inputs   map[int]*input
@@ -88,7 +95,9 @@ func newShell(s *Supervisor) (*shell, error) {
 		return nil, &ExitError{Code: ExitTaken, Err: err}
 	}
 	sh.sweep()
-	sh.withdraw() // one that a crash left behind is nobody's word
+	if process.Inherited() == nil {
+		sh.withdraw() // one that a crash left behind is nobody's word
+	}
 	return sh, nil
 }
 
@@ -111,6 +120,7 @@ func (sh *shell) apply(ev Event) {
 	for _, a := range actions {
 		sh.perform(a)
 	}
+	sh.rival.Store(sh.state.Rival != nil)
 	sh.metrics.lives(sh.state.own(), sh.state.servingEpoch())
 	sh.notify()
 }
@@ -181,6 +191,8 @@ func (sh *shell) perform(a Action) {
 		sh.drainAll(a.Until)
 	case Signal:
 		sh.signal(a)
+	case Replace:
+		sh.replace()
 	case Forget:
 		sh.release(a.Epoch)
 	case Reply:

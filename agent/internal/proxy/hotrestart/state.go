@@ -219,6 +219,10 @@ type State struct {
 	History     []Handoff // the last tries, oldest first
 	Repairs     int       // of the shared segment's flag
 	Served      bool      // some epoch has been committed
+
+	Upgrade     *Upgrade  // of our own program, that is wanted
+	LastUpgrade *Upgraded // nil: there was none
+	Upgrades    int       // how often our program was replaced
 }
 
 // clone shares nothing that next writes to.
@@ -226,7 +230,7 @@ func (s State) clone() State {
 	s.Gens = slices.Clone(s.Gens)
 	s.Wanted, s.Reading, s.Ready = copied(s.Wanted), copied(s.Reading), copied(s.Ready)
 	s.Lost, s.Heal = copied(s.Lost), copied(s.Heal)
-	s.Rival, s.Leaving = copied(s.Rival), copied(s.Leaving)
+	s.Rival, s.Leaving, s.Upgrade = copied(s.Rival), copied(s.Leaving), copied(s.Upgrade)
 	return s
 }
 

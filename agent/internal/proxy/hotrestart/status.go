@@ -37,6 +37,10 @@ func (sh *shell) status(now time.Time) control.Status {
 	if f := sh.state.LastFailure; f != nil {
 		st.LastFailure = &control.FailureStatus{At: f.At, Epoch: f.Epoch, Step: f.Step, Error: f.Text, Log: f.Log}
 	}
+	st.Upgrades = sh.state.Upgrades
+	if u := sh.state.LastUpgrade; u != nil {
+		st.LastUpgrade = &control.UpgradeStatus{At: u.At, From: u.From, To: u.To, Error: u.Error}
+	}
 	if h := sh.state.LastHandoff; h != nil {
 		st.LastHandoff = &control.HandoffStatus{At: h.At, From: h.From, To: h.To, Milliseconds: h.steps()}
 	}

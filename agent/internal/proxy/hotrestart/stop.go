@@ -36,6 +36,7 @@ func (t *turn) stopNow(by string) {
 	t.Stage, t.Code, t.Reason, t.Leaving = Stopping, 0, by, nil
 	t.act(Withdraw{})
 	t.log(slog.LevelInfo, "stopping", "by", by)
+	t.upgradeOver(UpgradeOver{Error: "the supervisor is stopping"})
 	t.cancel("the supervisor is stopping")
 }
 

@@ -23,6 +23,7 @@ type Supervisor struct {
 	cfg     Config
 	log     *slog.Logger
 	metrics *SupervisorMetrics
+	signals chan os.Signal
 
 	events chan Event
 	asks   chan func(*shell)
@@ -54,9 +55,10 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	if !process.HasMain() {
 		return process.ErrNoMain
 	}
-	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1)
-	defer signal.Stop(signals)
+	s.signals = make(chan os.Signal, 16)
+	signal.Notify(s.signals, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1)
+	defer signal.Stop(s.signals)
+	process.Release()
 
 	sh, err := newShell(s)
 	if err != nil {
@@ -66,12 +68,25 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	defer stop()
 	sh.ctx = background
 	var helpers sync.WaitGroup
-	if err := s.serveControl(background, &helpers); err != nil {
+	heritage := process.Inherited()
+	if heritage != nil {
+		if err := sh.inherit(heritage); err != nil {
+			return err
+		}
+	} else if err := sh.listen(); err != nil {
 		return err
 	}
-
-	sh.step(Triggered{By: TriggerStart})
-	s.loop(ctx, sh, signals)
+	if sh.server != nil {
+		helpers.Go(func() { // the control socket, until the loop has ended
+			if err := sh.server.Serve(background, s, s.log); err != nil {
+				s.log.Error("control socket ended", "error", err)
+			}
+		})
+	}
+	if heritage == nil {
+		sh.step(Triggered{By: TriggerStart})
+	}
+	s.loop(ctx, sh, s.signals)
 	// Whoever still wants to say something must not wait for a listener.
 	close(s.done)
 	stop()
@@ -146,21 +161,17 @@ func (s *Supervisor) ask(ctx context.Context, f func(*shell)) error {
 	}
 }
 
-func (s *Supervisor) serveControl(ctx context.Context, helpers *sync.WaitGroup) error {
-	if s.cfg.ControlSocket == "" {
+// listen takes the control socket.
+func (sh *shell) listen() (err error) {
+	if sh.cfg.ControlSocket == "" {
 		return nil
 	}
-	server, err := control.Listen(s.cfg.ControlSocket)
-	if err != nil {
-		if errors.Is(err, control.ErrTaken) {
-			return &ExitError{Code: ExitTaken, Err: err}
-		}
+	sh.server, err = control.Listen(sh.cfg.ControlSocket)
+	switch {
+	case errors.Is(err, control.ErrTaken):
+		return &ExitError{Code: ExitTaken, Err: err}
+	case err != nil:
 		return &ExitError{Code: ExitUsage, Err: err}
 	}
-	helpers.Go(func() { // the control socket, until the loop has ended
-		if err := server.Serve(ctx, s, s.log); err != nil {
-			s.log.Error("control socket ended", "error", err)
-		}
-	})
 	return nil
 }

@@ -2,11 +2,16 @@ package hotrestart
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
+
+	"aether.internal/agent/internal/proxy/gate"
 )
 
 const (
@@ -22,8 +27,11 @@ type tail struct {
 	epoch int
 	ended chan struct{}
 
-	mu   sync.Mutex // between the reader and whoever wants the lines
-	ring []string
+	mu      sync.Mutex // between the reader and whoever wants the lines
+	ring    []string
+	pipe    *os.File // nil before the fork
+	gate    *gate.Gate
+	printer *printer
 }
 
 func newTail(log *slog.Logger, epoch int) *tail {
@@ -35,9 +43,19 @@ func (t *tail) read(r io.ReadCloser) {
 	defer close(t.ended)
 	defer r.Close()
 	p := newPrinter(t.log)
+	var g *gate.Gate // of what is no file: always open
+	if pipe, ok := r.(*os.File); ok {
+		g = gate.New(pipe)
+		t.mu.Lock()
+		t.pipe, t.gate, t.printer = pipe, g, p
+		t.mu.Unlock()
+	}
 	lines := bufio.NewReaderSize(r, lineBytes)
 	for {
 		line, _, err := lines.ReadLine() // a long line comes in parts
+		if g.Wait(err) {
+			continue
+		}
 		if err != nil {
 			break
 		}
@@ -62,6 +80,39 @@ func (t *tail) lines() []string {
 	return append([]string(nil), t.ring...)
 }
 
+// freeze stops reading, until thaw, and gives the pipe's descriptor; -1 when it
+// has ended. What was read is in the log, or a blocked log has lost it.
+func (t *tail) freeze(ctx context.Context) (int, error) {
+	t.mu.Lock()
+	pipe, g, p := t.pipe, t.gate, t.printer
+	t.mu.Unlock()
+	if g == nil {
+		return -1, errUnread
+	}
+	select {
+	case <-t.ended:
+		return -1, nil
+	default:
+	}
+	if !g.Shut(ctx) {
+		return -1, errUnread
+	}
+	p.flush(ctx)
+	return descriptor(pipe)
+}
+
+// errUnread: an epoch writes faster than we read, or has just been started.
+var errUnread = errors.New("an epoch's output is being read")
+
+// thaw undoes freeze.
+func (t *tail) thaw() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.gate != nil {
+		t.gate.Open()
+	}
+}
+
 // settle waits until a dead epoch's last words have been read.
 func (t *tail) settle() {
 	select {
@@ -74,17 +125,27 @@ func (t *tail) settle() {
 // is dropped and counted.
 type printer struct {
 	log     *slog.Logger
-	queue   chan string
+	queue   chan printing
 	printed chan struct{}
 	dropped int
 }
 
+// printing is a line, or a question whether all before it are out.
+type printing struct {
+	line string
+	done chan struct{}
+}
+
 func newPrinter(log *slog.Logger) *printer {
-	p := &printer{log: log, queue: make(chan string, tailQueue), printed: make(chan struct{})}
+	p := &printer{log: log, queue: make(chan printing, tailQueue), printed: make(chan struct{})}
 	go func() { // ends with close, once the log takes its last line
 		defer close(p.printed)
-		for line := range p.queue {
-			p.log.Info(line)
+		for x := range p.queue {
+			if x.done != nil {
+				close(x.done)
+				continue
+			}
+			p.log.Info(x.line)
 		}
 	}()
 	return p
@@ -96,13 +157,27 @@ func (p *printer) print(line string) {
 			p.dropped++
 			return
 		}
-		p.queue <- fmt.Sprintf("%d lines were dropped here: the supervisor's own output was blocked", p.dropped)
+		p.queue <- printing{line: fmt.Sprintf("%d lines were dropped here: the supervisor's own output was blocked", p.dropped)}
 		p.dropped = 0
 	}
 	select {
-	case p.queue <- line:
+	case p.queue <- printing{line: line}:
 	default:
 		p.dropped++
+	}
+}
+
+// flush waits until what is queued is printed. Nobody may print meanwhile.
+func (p *printer) flush(ctx context.Context) {
+	done := make(chan struct{})
+	select {
+	case p.queue <- printing{done: done}:
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-done:
+	case <-ctx.Done():
 	}
 }
 

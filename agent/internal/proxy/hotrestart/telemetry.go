@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
@@ -184,6 +185,24 @@ func (t *Telemetry) Tracer() trace.Tracer {
 		return tracenoop.NewTracerProvider().Tracer(scope)
 	}
 	return t.tracers.Tracer(scope)
+}
+
+// Flush exports what there is until now, metrics and spans at once, within two
+// seconds.
+func (t *Telemetry) Flush(ctx context.Context) {
+	if t == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, shutdownTime)
+	defer cancel()
+	var both sync.WaitGroup
+	if t.tracers != nil {
+		both.Go(func() { _ = t.tracers.ForceFlush(ctx) }) // joined below
+	}
+	if t.meters != nil {
+		_ = t.meters.ForceFlush(ctx)
+	}
+	both.Wait()
 }
 
 // Shutdown exports what there still is, metrics and spans at once, and ends the

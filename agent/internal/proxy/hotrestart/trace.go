@@ -64,6 +64,29 @@ func (t *tracer) concluded(h Handoff, done time.Time) {
 	}
 }
 
+// open are the traces that wait for a release.
+func (t *tracer) open() []traceEstate {
+	if t == nil {
+		return nil
+	}
+	var all []traceEstate
+	for epoch, ctx := range t.releases {
+		c := trace.SpanContextFromContext(ctx)
+		all = append(all, traceEstate{epoch, c.TraceID().String(), c.SpanID().String(), byte(c.TraceFlags())})
+	}
+	return all
+}
+
+// reopen goes on with those of another program.
+func (t *tracer) reopen(all []traceEstate) {
+	if t == nil {
+		return
+	}
+	for _, e := range all {
+		t.releases[e.Epoch] = trace.ContextWithSpanContext(context.Background(), e.context())
+	}
+}
+
 func (t *tracer) released(r Released, now time.Time) {
 	if t == nil {
 		return

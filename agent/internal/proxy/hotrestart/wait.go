@@ -57,6 +57,8 @@ func (s *State) waitsFor() string {
 		return s.Reading.Waits
 	case g == nil && s.Ready != nil: // it may hang
 		return "the serving epoch's hot-restart socket, which is being asked"
+	case g == nil && s.Upgrade != nil && s.Reading == nil:
+		return "the supervisor's own upgrade"
 	case g == nil:
 		return "the bootstrap that is being validated"
 	case g.uncommitted() || g.Phase == Removing:

@@ -19,7 +19,7 @@ func (s State) Wake() time.Time {
 		if g.Phase == Serving && s.Stage == Running && !g.SilentFrom.IsZero() && !g.Asking {
 			sooner(g.SilentFrom.Add(s.Limits.Silent))
 		}
-		if g.uncommitted() && (s.Wanted != nil && s.Reading == nil || s.Ready != nil) {
+		if g.uncommitted() && (s.Wanted != nil && s.Reading == nil && !s.holds(s.Wanted) || s.Ready != nil) {
 			sooner(s.givesWay(g))
 		}
 	}

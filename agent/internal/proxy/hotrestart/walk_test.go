@@ -119,6 +119,13 @@ func (w *walker) event(rng *rand.Rand, s *State) any {
 		return OutOfService{Yes: rng.IntN(2) == 0}
 	case 1:
 		return Silenced{Epoch: epoch, Ends: rng.IntN(2) == 0}
+	case 8:
+		return []any{UpgradeWanted{}, UpgradeWanted{}, UpgradeOver{Error: "x"}}[rng.IntN(3)]
+	case 9:
+		if s.Upgrade == nil || !s.Upgrade.Going {
+			return Tick{}
+		}
+		return TookOver{} // the shell executes at no other time
 	case 2:
 		return Asked{Epoch: epoch, Answers: rng.IntN(2) == 0}
 	}
@@ -224,6 +231,10 @@ func (w *walker) action(before State, ev Event, after State, a Action) {
 		}
 		if after.Stage != Running {
 			w.Error("a fork while stopping")
+		}
+	case Replace:
+		if after.Stage != Running || after.ours() == nil || after.newcomer() != nil || after.Reading != nil || after.Ready != nil || after.Rival != nil {
+			w.Error("the program is replaced in the middle of something")
 		}
 	case PublishUnready:
 		if !after.Out || !w.verified[a.Epoch] && !after.gen(a.Epoch).Want.Force && after.gen(a.Epoch).Input.Mode != ModePlain {

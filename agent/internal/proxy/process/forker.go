@@ -39,6 +39,7 @@ func Main(f func() int) {
 	}
 	// What our own starter left open is not Envoy's business either.
 	_ = unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
+	fk.inherit()
 	exit := make(chan int, 1)
 	go func() { exit <- f() }()
 	os.Exit(fk.run(exit))
@@ -146,12 +147,17 @@ func outOfTheWay(exe *os.File, fds []uintptr) (int, error) {
 // which is past the point where the kernel resolves the name; only a script's
 // interpreter opens it later, so a script's descriptor is inherited.
 func viaDescriptor(exe *os.File, fd int, fds []uintptr) (string, []uintptr) {
-	var magic [2]byte
-	if n, _ := exe.ReadAt(magic[:], 0); n == 2 && string(magic[:]) == "#!" {
+	if isScript(exe) {
 		fds = append(fds, uintptr(fd))
 		fd = len(fds) - 1
 	}
 	return "/proc/self/fd/" + strconv.Itoa(fd), fds
+}
+
+func isScript(exe *os.File) bool {
+	var magic [2]byte
+	n, _ := exe.ReadAt(magic[:], 0)
+	return n == 2 && string(magic[:]) == "#!"
 }
 
 // reap collects every child that has ended. Only as PID 1 (or subreaper) are

@@ -13,8 +13,6 @@ import (
 	"time"
 )
 
-func TestMain(m *testing.M) { Main(m.Run) }
-
 func sh(script string) Spec { return Spec{Path: "/bin/sh", Args: []string{"-c", script}} }
 
 func run(t *testing.T, s Spec) Status {

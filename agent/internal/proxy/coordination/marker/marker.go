@@ -117,6 +117,13 @@ func (m *Marker) inPlace() bool {
 	return err == nil && os.SameFile(mine, named)
 }
 
+// File is the locked file, nil while the marker is withdrawn.
+func (m *Marker) File() *os.File { return m.file }
+
+// Inherit makes file, which another program has published in this process, the
+// marker's; the lock goes with the descriptor.
+func (m *Marker) Inherit(file *os.File) { m.file = file }
+
 func (m *Marker) close() {
 	if m.file != nil {
 		m.file.Close()
