@@ -16,7 +16,7 @@ const flagReadiness = "readiness-check"
 const readinessTime = 900 * time.Millisecond
 
 // checkReadiness is what proxy-ready does, from before there was one: this program
-// takes ten times as long to start (docs/benchmarks.md).
+// takes four times as long (docs/benchmarks.md).
 func (a app) checkReadiness(f *pflag.FlagSet, o *supervisorOptions) error {
 	cfg := o.cfg
 	a.places.fallBack(&cfg, f)
