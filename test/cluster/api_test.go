@@ -101,6 +101,7 @@ type pod struct {
 	Metadata metadata `json:"metadata"`
 	Status   struct {
 		Phase                 string      `json:"phase"`
+		PodIP                 string      `json:"podIP"`
 		Conditions            []condition `json:"conditions"`
 		ContainerStatuses     []container `json:"containerStatuses"`
 		InitContainerStatuses []container `json:"initContainerStatuses"`

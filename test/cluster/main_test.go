@@ -25,7 +25,7 @@ import (
 )
 
 // Images that the tests put into containerd, by the variables that name them.
-var images = []string{"AGENT_IMAGE", "AGENT_NEXT_IMAGE", "ENVOY_IMAGE_1_36_4", "ENVOY_IMAGE_1_40_0"}
+var images = []string{"AGENT_IMAGE", "AGENT_NEXT_IMAGE", "ENVOY_IMAGE_1_36_4", "ENVOY_IMAGE_1_40_0", "ROUTER_IMAGE"}
 
 var (
 	repository = absolute(runfile.Root("../.."))

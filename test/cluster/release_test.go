@@ -106,20 +106,26 @@ func prepareRelease(t *testing.T, name string) *release {
 		gate:  newGate(t), dir: t.TempDir(),
 	}
 	r.set["stats.address"], r.set["stats.port"] = "127.0.0.1", strconv.Itoa(ports[2])
+	r.open()
+	return r
+}
+
+// open makes the namespace, and removes it at the end of the test.
+func (r *release) open() {
+	r.Helper()
 	if *keep {
 		r.remove()
 	}
 	r.kube("create", "namespace", r.namespace)
 	ctx, stop := context.WithCancel(context.Background())
 	r.pods = r.api.watch(ctx, r.namespace)
-	t.Cleanup(func() {
-		if t.Failed() {
+	r.Cleanup(func() {
+		if r.Failed() {
 			r.describe()
 		}
 		r.remove()
 		stop()
 	})
-	return r
 }
 
 // remove ends the pods before their upstream, and what they leave on the node.
