@@ -192,7 +192,7 @@ func (h *heir) goOn() {
 		}
 	}
 	serving := h.children[h.shell.state.ours().Epoch]
-	h.binary = serving.input.binary
+	h.binary, h.older = serving.input.binary, serving.older
 	h.watch(serving.input)
 	h.guard(serving)
 	h.lookout(serving.epoch)

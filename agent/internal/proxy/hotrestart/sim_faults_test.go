@@ -215,18 +215,86 @@ func (s *State) nextNumber() int {
 	return newest + 1
 }
 
+// podMistakes are those of several supervisors.
+var podMistakes = []mistake{
+	{name: "an old pod's Envoy that ends is a crash (rule 11)", make: func() decision {
+		return func(s State, ev Event) (State, []Action) {
+			if e, ok := ev.Is.(Exited); ok {
+				e.Rival = false
+				ev.Is = e
+			}
+			return next(s, ev)
+		}
+	}},
+	{name: "keeps the marker while superseded (rule 13)", make: changed(func(_, after State, ev Event, did []Action) []Action {
+		if _, ok := ev.Is.(Sighted); ok && after.Stage == Running {
+			return without[Withdraw](did)
+		}
+		return did
+	})},
+	{name: "doesn't see that its successor has gone (rule 11)", make: func() decision {
+		return func(s State, ev Event) (State, []Action) {
+			if e, ok := ev.Is.(Sighted); ok && !e.Lives {
+				ev.Is = Tick{}
+			}
+			return next(s, ev)
+		}
+	}},
+	{name: "takes nobody for a successor (rule 11)", make: func() decision {
+		return func(s State, ev Event) (State, []Action) {
+			if _, ok := ev.Is.(Sighted); ok {
+				ev.Is = Tick{}
+			}
+			return next(s, ev)
+		}
+	}},
+	{name: "ends another pod's epoch (rule 6)", make: changed(func(_, after State, _ Event, did []Action) []Action {
+		for _, a := range did {
+			if c, ok := a.(Commit); ok {
+				if g := after.gen(c.Epoch - 1); g != nil && g.Foreign {
+					return append(did, Signal{g.Epoch, syscall.SIGTERM})
+				}
+			}
+		}
+		return did
+	})},
+	{name: "looks for nobody at its start (rule 10)", make: changed(func(_, _ State, _ Event, did []Action) []Action {
+		for i, a := range did {
+			if r, ok := a.(Read); ok {
+				r.Survey = false
+				did[i] = r
+			}
+		}
+		return did
+	})},
+	{name: "starts without looking again once its parent has gone (rule 10)", make: func() decision {
+		return func(s State, ev Event) (State, []Action) {
+			if p, ok := ev.Is.(Prepared); ok {
+				p.Peer = nil
+				ev.Is = p
+			}
+			return next(s, ev)
+		}
+	}},
+}
+
 // mostSchedules is how many may be needed to find a mistake.
 const mostSchedules = 20_000
 
 // TestSimulatorFindsBrokenRules breaks the core in ways that somebody could
 // really break it: the simulator must see each, and says how soon.
 func TestSimulatorFindsBrokenRules(t *testing.T) {
+	t.Run("one supervisor", func(t *testing.T) { allFound(t, mistakes, drawn) })
+	t.Run("pods", func(t *testing.T) { allFound(t, podMistakes, drawnPods) })
+}
+
+func allFound(t *testing.T, mistakes []mistake, drawn func(uint64) schedule) {
 	var table strings.Builder
 	for _, m := range mistakes {
 		if m.make == nil {
 			m.make = func() decision { return next }
 		}
-		seed, broken := m.found()
+		seed, broken := m.found(drawn)
 		if broken == nil {
 			t.Errorf("%s: not found in %d schedules", m.name, mostSchedules)
 			continue
@@ -236,7 +304,7 @@ func TestSimulatorFindsBrokenRules(t *testing.T) {
 	t.Logf("broken on purpose, the schedules it took, and the rule that saw it:\n%s", &table)
 }
 
-func (m mistake) found() (schedules uint64, broken *violation) {
+func (m mistake) found(drawn func(uint64) schedule) (schedules uint64, broken *violation) {
 	for seed := uint64(1); seed <= mostSchedules; seed++ {
 		if v := drawn(seed).play(m.make(), m.tell, nil); v != nil {
 			return seed, v
