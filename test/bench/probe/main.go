@@ -62,21 +62,18 @@ var programs = []struct{ name, variable, source string }{
 	{"agent proxy-supervisor --readiness-check", "AGENT", "./agent/cmd/agent"},
 }
 
-// held is the marker's file: fresh means that somebody has locked it.
-var held *os.File
-
 // prepare publishes a marker, which stays fresh as long as we live, and builds
 // what isn't there yet.
 func prepare(ctx context.Context, dir string) ([]*probe, error) {
 	path := filepath.Join(dir, "ready")
-	marker, err := os.Create(path)
+	// Fresh means that somebody has locked it: we do, until our end.
+	marker, err := syscall.Open(path, syscall.O_RDWR|syscall.O_CREAT|syscall.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(marker.Fd()), syscall.LOCK_EX); err != nil { // until the descriptor goes
+	if err := syscall.Flock(marker, syscall.LOCK_EX); err != nil {
 		return nil, err
 	}
-	held = marker
 	arguments := [][]string{nil, {path}, {"proxy-supervisor", "--readiness-check", "--ready-marker", path}}
 	var probes []*probe
 	for i, p := range programs {
