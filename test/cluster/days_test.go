@@ -42,7 +42,7 @@ var dayScenarios = []scenario{
 	{name: "kill -9 of the old Envoy after the takeover", harm: "what it was answering", play: oldEnvoyKilled},
 	{name: "kill -9 of the old pod's supervisor after the takeover", harm: "what its Envoy was answering", restarts: -1, play: oldSupervisorKilled},
 	{name: "kill -9 of Envoy, alone on the node", harm: alone, restarts: 1, play: envoyKilled},
-	{name: "kill -9 of the supervisor, alone on the node", harm: alone, restarts: 1, play: aloneKilled},
+	{name: "kill -9 of the supervisor, alone on the node, soon after that", harm: alone + ", this time after its back-off of 10 s", restarts: 1, play: aloneKilled},
 }
 
 // neverReady is an image without Envoy: its supervisor can't start anything.

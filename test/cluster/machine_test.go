@@ -18,7 +18,7 @@ const dark = "the node is dark until its pods are up again"
 
 var machineScenarios = []scenario{
 	{name: "kubelet restarted in the middle of a roll", play: kubeletRestarted},
-	{name: "kubelet killed before a roll, started 5 s later", play: kubeletKilled},
+	{name: "kubelet killed, then a roll begun, then the kubelet started", play: kubeletKilled},
 	{name: "control plane down in the middle of a roll, then up", play: controlPlaneDown},
 	{name: "containerd restarted in the middle of a roll", play: containerdRestarted},
 	{name: "node lost and booted again, shared memory empty", harm: dark, restarts: -1, play: func(c *scene) { reboot(c, true) }},

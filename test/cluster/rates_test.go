@@ -87,7 +87,7 @@ func (r *rates) judge() {
 	}
 	told := fmt.Sprintf("%d scrapes, %d without an answer; rate %.1f a second, over %d s from %.1f to %.1f", len(r.samples), r.misses, all, window, low, high)
 	r.c.Log(told)
-	if len(r.samples) < 2*window || r.misses*10 > len(r.samples) || low < all*0.5 || high > all*1.5 {
+	if len(r.samples) < 2*window || r.misses*10 > len(r.samples) || low < all*0.7 || high > all*1.3 {
 		r.c.Errorf("not continuous: %s", told)
 	}
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -86,6 +87,11 @@ func twentyRolls(c *scene) {
 		old = c.takenOver(old, epoch)
 	}
 	rates.judge()
+	text, err := c.exported()
+	c.must(err)
+	if want := fmt.Sprintf("envoy_server_hot_restart_generation{} %d\n", epoch+1); !strings.Contains(text, want) {
+		c.Errorf("the stats have no %q", want)
+	}
 }
 
 func supervisorImage(c *scene) {
