@@ -207,3 +207,22 @@ func TestBrokenAndFewerLeaveTheHealthyOneAlone(t *testing.T) {
 		}
 	}
 }
+
+func TestStreamsAreCountedByNode(t *testing.T) {
+	s := newServer(t, State{})
+	for n := 1; n <= 2; n++ {
+		c := s.connect(t)
+		c.sends(Secrets, "", nil)
+		c.gets(Secrets, 0)
+		if got := s.Streams("x"); got != n {
+			t.Errorf("%d streams, want %d", got, n)
+		}
+	}
+	if got := s.Streams("other"); got != 0 {
+		t.Errorf("%d streams of nobody", got)
+	}
+	s.Down()
+	if got := s.Streams("x"); got != 0 {
+		t.Errorf("%d streams after the end", got)
+	}
+}

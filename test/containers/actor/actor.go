@@ -62,11 +62,28 @@ func Serve(ctx context.Context, socket string, ready func()) error {
 	}
 	orders := &http.Server{Handler: s.orders(), ReadHeaderTimeout: time.Minute}
 	defer context.AfterFunc(ctx, func() { _ = orders.Close() })()
+	defer s.end()
 	ready()
 	if err := orders.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
+}
+
+// end stops what no report has stopped.
+func (s *stage) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.loads {
+		r.abandon()
+		r.Stop()
+	}
+	if s.flows != nil {
+		s.flows.end()
+	}
+	if s.quic != nil {
+		s.quic.end()
+	}
 }
 
 func (s *stage) orders() http.Handler {

@@ -147,6 +147,11 @@ func (f *flows) one() {
 	}
 }
 
+func (f *flows) end() {
+	f.stop()
+	f.ended.Wait()
+}
+
 func (s *stage) reportFlows(_ context.Context, stop bool) (FlowCount, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,8 +160,7 @@ func (s *stage) reportFlows(_ context.Context, stop bool) (FlowCount, error) {
 		return FlowCount{}, errors.New("no flows")
 	}
 	if stop {
-		f.stop()
-		f.ended.Wait()
+		f.end()
 		s.flows = nil
 	}
 	return FlowCount{f.old.Load(), f.oldAnswered.Load(), f.fresh.Load(), f.freshAnswered.Load()}, nil

@@ -141,6 +141,11 @@ func (c *quicClients) get(t *http3.Transport, kind, path string, timeout time.Du
 	return true
 }
 
+func (c *quicClients) end() {
+	c.stop()
+	c.ended.Wait()
+}
+
 func (s *stage) reportQUIC(_ context.Context, stop bool) (QUICCount, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,8 +154,7 @@ func (s *stage) reportQUIC(_ context.Context, stop bool) (QUICCount, error) {
 		return QUICCount{}, errors.New("no HTTP/3 is running")
 	}
 	if stop {
-		c.stop()
-		c.ended.Wait()
+		c.end()
 		s.quic = nil
 	}
 	c.mu.Lock()
