@@ -19,7 +19,7 @@ func TestSimulatedSchedules(t *testing.T) {
 		return
 	}
 	schedules := number("AETHER_SIM_SCHEDULES", 10_000)
-	if testing.Short() {
+	if testing.Short() || underRace {
 		schedules = min(schedules, 1_000)
 	}
 	if seed, broken := firstBroken(drawn, schedules, runtime.GOMAXPROCS(0)); broken != nil {
@@ -37,7 +37,7 @@ func TestSimulatedPods(t *testing.T) {
 		return
 	}
 	schedules := number("AETHER_SIM_PODS", 10_000)
-	if testing.Short() {
+	if testing.Short() || underRace {
 		schedules = min(schedules, 1_000)
 	}
 	if seed, broken := firstBroken(drawnPods, schedules, runtime.GOMAXPROCS(0)); broken != nil {

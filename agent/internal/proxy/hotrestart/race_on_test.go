@@ -1,0 +1,5 @@
+//go:build race
+
+package hotrestart
+
+const underRace = true
