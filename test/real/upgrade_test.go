@@ -156,6 +156,44 @@ exec %s "$@"`, agent, s.Dir, agent))
 	s.nothingLeft()
 }
 
+func TestUpgradesInEveryMode(t *testing.T) {
+	for name, args := range map[string][]string{
+		"plain":           {"--relay=false"},
+		"admin per epoch": {"--admin-per-epoch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t)
+			s.start(args...) // its timers are short: in plain mode a parent ends by them
+			for epoch := 1; epoch <= 2; epoch++ {
+				s.upgrades()
+				s.hup()
+				s.await(fmt.Sprintf("epoch %d to serve", epoch), node.Serves(epoch))
+				s.upgrades() // while its parent drains
+				s.await("its parent to be gone", node.Alone(epoch))
+			}
+			s.stop()
+			s.nothingLeft()
+		})
+	}
+}
+
+func TestADrainedEnvoyStaysDrainedThroughAnUpgrade(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.start()
+	s.told("drain", "drained: epoch 0 is not ready")
+	s.upgrades()
+	s.marker("drained, after an upgrade", false)
+	s.asksToClose(true)
+	s.told("undrain", "undrained: epoch 0 is ready")
+	s.marker("undrained", true)
+	s.upgrades()
+	s.marker("undrained, after an upgrade", true)
+	s.stop()
+	s.nothingLeft()
+}
+
 func TestSIGTERMRightAfterAnUpgradeEndsDrained(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

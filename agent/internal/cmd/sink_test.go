@@ -52,3 +52,16 @@ func TestABlockedLogDoesNotKeepTheProgramFromEnding(t *testing.T) {
 		close(out.open)
 	})
 }
+
+func TestAFlushWaitsForWhatIsQueued(t *testing.T) {
+	var out bytes.Buffer
+	s := newSink(&out, slog.New(slog.DiscardHandler))
+	for range 100 {
+		_, _ = s.Write([]byte("line\n"))
+	}
+	s.flush()
+	if n := strings.Count(out.String(), "line"); n != 100 {
+		t.Errorf("%d lines are out", n)
+	}
+	s.close()
+}

@@ -187,8 +187,12 @@ func (h *heir) goOn() {
 			pipe := os.NewFile(uintptr(e.Stderr), "stderr of Envoy")
 			h.background(func() { c.tail.read(pipe) })
 		}
-		if g := h.shell.state.gen(e.Epoch); g != nil && g.Phase == Draining {
+		switch g := h.shell.state.gen(e.Epoch); {
+		case g == nil:
+		case g.Phase == Draining:
 			h.count(c)
+		case g.Phase == Serving && !g.Answered: // committed by force, or without a relay
+			h.background(func() { h.verify(c) })
 		}
 	}
 	serving := h.children[h.shell.state.ours().Epoch]

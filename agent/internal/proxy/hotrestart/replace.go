@@ -175,7 +175,10 @@ func (sh *shell) abandon(r *replacement, err error) {
 func (sh *shell) replace() {
 	r := sh.replacement
 	sh.background(func() {
-		r.going <- nil
+		select {
+		case r.going <- nil:
+		default: // said before: something had come in between
+		}
 		ctx, cancel := context.WithTimeout(sh.ctx, flushTime)
 		defer cancel()
 		var sockets *control.Files
