@@ -1,7 +1,9 @@
 {{- /*
 The user's bootstrap with admin and stats listener. The admin is a socket file in
 the pod's own volume: on the node's loopback any pod of the node could end
-Envoy, and two pods would fight for the port.
+Envoy, and two pods would fight for the port. With an admin per epoch the
+supervisor lays another over it, and only the stats listener's cluster names that
+one: pods from before crossPod see this bootstrap too, and couldn't bind there.
 */ -}}
 {{- define "aether-proxy.bootstrap" -}}
 {{- $boot := deepCopy .Values.bootstrap -}}
@@ -12,7 +14,11 @@ Envoy, and two pods would fight for the port.
 {{- $static := default (dict) $boot.static_resources -}}
 {{- $stats := include "aether-proxy.stats" . | fromYaml -}}
 {{- $_ := set $static "listeners" (append (default (list) $static.listeners) $stats.listener) -}}
-{{- $_ := set $static "clusters" (append (default (list) $static.clusters) (include "aether-proxy.statsCluster" $boot.admin | fromYaml)) -}}
+{{- $admin := $boot.admin -}}
+{{- if include "aether-proxy.adminPerEpoch" . -}}
+{{- $admin = dict "address" (dict "pipe" (dict "path" (include "aether-proxy.adminLink" .))) "moves" true -}}
+{{- end -}}
+{{- $_ := set $static "clusters" (append (default (list) $static.clusters) (include "aether-proxy.statsCluster" $admin | fromYaml)) -}}
 {{- $_ := set $boot "static_resources" $static -}}
 {{- end -}}
 {{- toYaml $boot -}}
@@ -32,6 +38,14 @@ Envoy, and two pods would fight for the port.
 name: aether_admin
 type: STATIC
 connect_timeout: 1s
+{{- if .moves }}
+# A kept connection would lead to a draining epoch's admin when another serves.
+typed_extension_protocol_options:
+  envoy.extensions.upstreams.http.v3.HttpProtocolOptions:
+    "@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions
+    common_http_protocol_options: {max_requests_per_connection: 1}
+    explicit_http_config: {http_protocol_options: {}}
+{{- end }}
 load_assignment:
   cluster_name: aether_admin
   endpoints:

@@ -61,6 +61,39 @@ bits, and never 0, which every Envoy without a base-id has.
 {{- default (printf "/run/aether/%s/%s" .Release.Namespace .Release.Name) .Values.proxy.hotRestart.hostDirectory -}}
 {{- end -}}
 
+{{- /* The supervisor's state directory; extraArgs win, as they do on its command line. */ -}}
+{{- define "aether-proxy.stateDir" -}}
+{{- $hot := .Values.proxy.hotRestart -}}
+{{- $dir := ternary "/run/aether/hotrestart" "/var/run/aether-proxy/hotrestart" $hot.crossPod -}}
+{{- range $hot.extraArgs -}}
+{{- if hasPrefix "--state-dir=" . -}}{{- $dir = trimPrefix "--state-dir=" . -}}{{- end -}}
+{{- end -}}
+{{- $dir -}}
+{{- end -}}
+
+{{- /*
+"true" or nothing: whether each epoch has an admin of its own. From pod to pod it
+must: an admin in the old pod's volume can't be asked by the new one. extraArgs
+win, and without the relay the supervisor refuses it.
+*/ -}}
+{{- define "aether-proxy.adminPerEpoch" -}}
+{{- $hot := .Values.proxy.hotRestart -}}
+{{- $own := $hot.crossPod -}}
+{{- range .Values.env -}}
+{{- if and (eq (toString .name) "AETHER_RELAY") (regexMatch "^(0|[fF]|false|False|FALSE)$" (toString .value)) -}}{{- $own = false -}}{{- end -}}
+{{- end -}}
+{{- range $hot.extraArgs -}}
+{{- if regexMatch "^--admin-per-epoch(=(1|[tT]|true|True|TRUE))?$" . -}}{{- $own = true -}}{{- end -}}
+{{- if regexMatch "^--(admin-per-epoch|relay)=(0|[fF]|false|False|FALSE)$" . -}}{{- $own = false -}}{{- end -}}
+{{- end -}}
+{{- if and $hot.enabled $own -}}true{{- end -}}
+{{- end -}}
+
+{{- /* Where the serving epoch's admin is then, whichever pod it is in. */ -}}
+{{- define "aether-proxy.adminLink" -}}
+{{- printf "%s/admin.sock" (include "aether-proxy.stateDir" .) -}}
+{{- end -}}
+
 {{- define "aether-proxy.configMapName" -}}
 {{- default (include "aether-proxy.fullname" .) .Values.existingConfigMap -}}
 {{- end -}}

@@ -111,7 +111,10 @@ volumes:
     - --config=/etc/envoy/envoy.yaml
     - --envoy-path={{ ternary (printf "/opt/envoy/%s" $hot.binary.path) .Values.proxy.envoyPath (not (empty $hot.binary.volume)) }}
     - --base-id={{ include "aether-proxy.baseId" . }}
-    - --state-dir={{ ternary "/run/aether/hotrestart" "/var/run/aether-proxy/hotrestart" $hot.crossPod }}
+    - --state-dir={{ include "aether-proxy.stateDir" . }}
+    {{- if include "aether-proxy.adminPerEpoch" . }}
+    - --admin-per-epoch
+    {{- end }}
     - --drain-time={{ $t.drain }}s
     - --parent-shutdown-time={{ $t.limit }}s
     {{- if $hot.crossPod }}
@@ -191,6 +194,15 @@ env:
     valueFrom:
       fieldRef:
         fieldPath: spec.nodeName
+  {{- /* The heartbeat and the telemetry name the pod. A name that is there twice is refused by server-side apply. */}}
+  {{- $named := false }}
+  {{- range .Values.env }}{{ if eq (toString .name) "POD_NAME" }}{{ $named = true }}{{ end }}{{ end }}
+  {{- if and .Values.proxy.hotRestart.enabled (not $named) }}
+  - name: POD_NAME
+    valueFrom:
+      fieldRef:
+        fieldPath: metadata.name
+  {{- end }}
   {{- with .Values.env }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
