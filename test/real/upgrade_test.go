@@ -247,3 +247,21 @@ func TestUpgradesAcrossPods(t *testing.T) {
 	s.run = nil
 	s.nothingLeft()
 }
+
+func TestAServiceManagerHearsOnThroughAnUpgrade(t *testing.T) {
+	s := newStage(t)
+	m := manage(t)
+	s.start()
+	s.until("READY", func() bool { return m.heard("READY=1") == 1 })
+	s.upgrades()
+	s.until("READY of the new program", func() bool { return m.heard("READY=1") == 2 })
+	beats := m.heard("WATCHDOG=1")
+	s.until("the watchdog's next beats", func() bool { return m.heard("WATCHDOG=1") > beats+2 })
+	s.hup()
+	s.await("epoch 1 to serve alone", node.Alone(1))
+	s.until("the reload's READY", func() bool { return m.heard("READY=1") == 3 && m.heard("RELOADING=1") == 1 })
+	s.stop()
+	if m.heard("STOPPING=1") != 1 {
+		t.Errorf("%q", m.states())
+	}
+}
