@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forgetProgram unmaps what the start has touched of our own program's file: nine
-// tenths of it, 13 MB, of which an idle supervisor needs 9. The pages stay in the
-// kernel's cache for as long as there is room, and what is needed again is mapped
-// again by a fault of a microsecond. Only what can't be written to is given up; of
-// the rest the file doesn't have the content.
+// forgetProgram unmaps what the start has touched of our own program's code. The
+// pages stay in the kernel's cache for as long as there is room, and what is needed
+// again is mapped again by a fault of a microsecond. Only code is given up: what
+// else can't be written to may have been relocated before it was made so (RELRO,
+// in a build with cgo), and the file doesn't have that content.
 func forgetProgram() error {
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -25,7 +25,7 @@ func forgetProgram() error {
 	for line := range strings.Lines(string(maps)) {
 		var low, high uintptr
 		var mode string
-		if _, err := fmt.Sscanf(line, "%x-%x %s", &low, &high, &mode); err != nil || mode[1] == 'w' || !strings.HasSuffix(strings.TrimSpace(line), " "+self) {
+		if _, err := fmt.Sscanf(line, "%x-%x %s", &low, &high, &mode); err != nil || mode[:3] != "r-x" || !strings.HasSuffix(strings.TrimSpace(line), " "+self) {
 			continue
 		}
 		if _, _, errno := unix.Syscall(unix.SYS_MADVISE, low, high-low, unix.MADV_DONTNEED); errno != 0 {
