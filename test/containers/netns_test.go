@@ -69,7 +69,7 @@ func (n *node) handsOverElsewhere(version string) load.Report {
 	for _, kind := range []string{load.New, load.KeepAlive, load.Stream, load.Upload, load.H2, load.H2Stream, load.GRPC} {
 		plan.Kinds = append(plan.Kinds, load.KindPlan{Kind: kind, Rate: 10, Connections: 1})
 	}
-	n.must(client.Load(n.Context(), actor.Load{Name: "inside", Plan: plan}))
+	n.must(client.Load(n.Context(), actor.Load{Name: "inside", Plan: plan.ForThisMachine()}))
 	n.mixed(300 * time.Millisecond)
 	b.serves(1, "--parent-shutdown-time", "10s")
 	a.await("the old pod's Envoy to end", func(st observe.Status) bool { return len(st.Epochs) == 0 })

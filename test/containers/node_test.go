@@ -143,7 +143,7 @@ func (n *node) mixed(streams time.Duration) {
 		plan.Kinds[i].Connections = 1
 	}
 	plan.StreamDuration = streams
-	n.load(actor.Load{Name: "mixed", Plan: plan})
+	n.load(actor.Load{Name: "mixed", Plan: plan.ForThisMachine()})
 }
 
 // load starts one and waits for its first success.

@@ -102,7 +102,7 @@ func TestMutualTLSFromTheControlPlaneHoldsAcrossPods(t *testing.T) {
 	for _, kind := range []string{load.New, load.KeepAlive, load.H2, load.Stream, load.Upload, load.H2Stream} {
 		plan.Kinds = append(plan.Kinds, load.KindPlan{Kind: kind, TLS: true, Rate: 10, Connections: 1})
 	}
-	n.load(actor.Load{Name: "mutual", Plan: plan, Cert: shared + "/client.crt", Key: shared + "/client.key"})
+	n.load(actor.Load{Name: "mutual", Plan: plan.ForThisMachine(), Cert: shared + "/client.crt", Key: shared + "/client.key"})
 	n.mixed(300 * time.Millisecond)
 	n.hold("old", 1) // keeps the old pod's Envoy alive beside the new one's
 

@@ -12,12 +12,14 @@ import (
 // from this test's output.
 func TestProxyctlStatusTellsEachState(t *testing.T) {
 	n := newNode(t)
+	silent := xds.State{Silent: xds.SilentFor(xds.Listeners, xds.Clusters)} // holds up each new Envoy
+	control := n.plane(xds.State{})
 	a := n.pod("a")
 	a.serves(0, "--successor-wait", "30s")
 	a.shows("serving", "serving")
 	n.hold("old", 2)
 
-	control := n.plane(xds.State{Silent: xds.SilentFor(xds.Listeners, xds.Clusters)})
+	control.Set(silent)
 	b := n.pod("b")
 	b.launch()
 	a.shows("contested", "contested")
@@ -27,9 +29,11 @@ func TestProxyctlStatusTellsEachState(t *testing.T) {
 	a.shows("superseded", "superseded")
 	b.shows("draining, the old pod's epoch beside it", "draining")
 
+	control.Set(silent)
 	b.signal("KILL")
 	b.exits(137)
 	a.shows("orphaned", "orphaned")
+	control.Set(xds.State{})
 	a.await("the old pod to serve again", observe.Serves(1))
 	n.letGo("old", 0)
 	a.await("the old pod's second epoch alone", observe.Alone(1))

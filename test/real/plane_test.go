@@ -2,13 +2,10 @@ package real
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -70,10 +67,10 @@ func (p *plane) begin(args ...string) {
 	p.loadWith(quiet(p.Target()))
 	for _, port := range p.ports {
 		at := load.Target{HTTP: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
-		r, err := load.Start(p.ctx, scaled(load.Plan{Target: at, StreamDuration: 500 * time.Millisecond, Timeout: slowMachine, Kinds: []load.KindPlan{
+		r, err := load.Start(p.ctx, load.Plan{Target: at, StreamDuration: 500 * time.Millisecond, Timeout: slowMachine, Kinds: []load.KindPlan{
 			{Kind: load.New, Rate: 15}, {Kind: load.KeepAlive, Rate: 10, Connections: 2},
 			{Kind: load.Stream, Rate: 2}, {Kind: load.H2, Rate: 5, Connections: 1},
-		}}))
+		}}.ForThisMachine())
 		if err != nil {
 			p.Fatal(err)
 		}
@@ -91,20 +88,6 @@ func (p *plane) end() {
 	p.dynamic = nil
 	p.unharmed()
 	p.stop()
-}
-
-// scaled lowers a plan's rates on a machine that has other work for each of its
-// CPUs: a load that it can't carry shows timeouts, not handoffs.
-func scaled(plan load.Plan) load.Plan {
-	var busy float64
-	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
-		_, _ = fmt.Sscan(string(text), &busy) // unreadable: not busy
-	}
-	share := min(1, max(0.1, 2*float64(runtime.NumCPU())/max(busy, 1)))
-	for i := range plan.Kinds {
-		plan.Kinds[i].Rate = max(plan.Kinds[i].Rate*share, min(plan.Kinds[i].Rate, 1))
-	}
-	return plan
 }
 
 // quiet is every kind of operation at a third of the default rate, so that
@@ -126,7 +109,7 @@ func brisk(t load.Target) load.Plan {
 	for i := range plan.Kinds {
 		plan.Kinds[i].Connections = 1
 	}
-	return scaled(plan)
+	return plan.ForThisMachine()
 }
 
 // judge fails the test for anything in a report that was harmed.

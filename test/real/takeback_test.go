@@ -30,7 +30,7 @@ func rush(t load.Target) load.Plan {
 			load.KindPlan{Kind: load.H2Stream, TLS: tls, Rate: 6}, load.KindPlan{Kind: load.GRPC, TLS: tls, Rate: 6},
 			load.KindPlan{Kind: load.TCP, TLS: tls, Rate: 15}, load.KindPlan{Kind: load.TCPHold, TLS: tls, Rate: 4})
 	}
-	return scaled(plan)
+	return plan.ForThisMachine()
 }
 
 func TestRule7TenNewcomersTakenBackLiveUnderLoad(t *testing.T) {
