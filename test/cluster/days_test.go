@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"bytes"
+	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -159,7 +161,10 @@ func bothDeleted(c *scene) {
 	c.takenOver(old, epoch+1)
 }
 
+// graceRunsOut: a connection keeps the old epoch from being idle, so that nothing but
+// the kubelet's SIGKILL ends it.
 func graceRunsOut(c *scene) {
+	held := c.hold()
 	old := c.only()
 	epoch := c.epoch(old)
 	c.restart()
@@ -168,6 +173,9 @@ func graceRunsOut(c *scene) {
 	c.kube("delete", "pod", old.Metadata.Name, "-n", c.namespace, "--grace-period=1", "--wait=false")
 	if code := c.gone(old).exitCode(); code != 137 {
 		c.Errorf("%s ended with exit code %d: the kubelet hasn't killed it", old.Metadata.Name, code)
+	}
+	if _, err := held.Read(make([]byte, 1)); err == nil {
+		c.Error("the connection of the killed pod has an answer")
 	}
 	c.rolled()
 	c.serving(next, epoch+1)
@@ -199,12 +207,21 @@ func newEnvoyKilled(c *scene) {
 	c.takenOver(old, epoch)
 }
 
+// initialisingKilled: where the old pod is the faster, it heals what the dead newcomer
+// has left by an epoch of its own, and the restarted container takes over from that.
 func initialisingKilled(c *scene) {
 	old, next, open := c.initialising()
 	st := c.await(next, "to have started its Envoy", func(s node.Status) bool { return len(s.Epochs) == 2 })
-	c.kill(next, st.Epochs[1].PID)
+	killed := st.Epochs[1]
+	c.kill(next, killed.PID)
 	open()
-	c.takenOver(old, st.Epochs[1].Epoch)
+	if code := c.gone(old).exitCode(); code != 0 {
+		c.Errorf("%s ended with exit code %d, want 0", old.Metadata.Name, code)
+	}
+	c.rolled()
+	if got := c.epoch(next); got != killed.Epoch && got != killed.Epoch+1 {
+		c.Errorf("epoch %d serves, want %d or the next", got, killed.Epoch)
+	}
 }
 
 func oldEnvoyKilled(c *scene) {
@@ -248,6 +265,20 @@ func (c *scene) restarted(p pod, inner int) {
 func (c *scene) delete(p pod) {
 	c.Helper()
 	c.kube("delete", "pod", p.Metadata.Name, "-n", c.namespace, "--wait=false", "--ignore-not-found")
+}
+
+// hold is a connection that goes through the Envoy that serves now.
+func (c *scene) hold() net.Conn {
+	c.Helper()
+	conn, err := net.Dial("tcp", c.boot.Target().TCP)
+	c.must(err)
+	c.Cleanup(func() { conn.Close() })
+	c.must(conn.SetDeadline(time.Now().Add(patience)))
+	_, err = conn.Write([]byte{1})
+	c.must(err)
+	_, err = io.ReadFull(conn, make([]byte, 1))
+	c.must(err)
+	return conn
 }
 
 // stays wants an epoch to serve on, longer than its Envoy's retries to reach a dead
