@@ -30,7 +30,7 @@ func (p *partner) meet() (*net.UnixConn, error) {
 		return nil, err
 	}
 	// One that lives still lived when we connected, and its seat was its own.
-	if pid := p.pid.Load(); pid != 0 && hasEnded(int(pid)) {
+	if pid := p.pid.Load(); pid != 0 && HasEnded(int(pid)) {
 		conn.Close()
 		return nil, fmt.Errorf("%s: process %d has ended: %w", p.name.Name, pid, syscall.ECONNREFUSED)
 	}
@@ -67,8 +67,8 @@ func (p *partner) close() {
 	}
 }
 
-// hasEnded tells whether a child of ours is dead, reaped or not.
-func hasEnded(pid int) bool {
+// HasEnded tells whether a child of ours is dead, reaped or not.
+func HasEnded(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return os.IsNotExist(err)

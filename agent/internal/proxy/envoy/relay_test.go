@@ -149,7 +149,7 @@ func TestADeadChildIsNotMet(t *testing.T) {
 	pid, err := syscall.ForkExec("/bin/true", []string{"true"}, nil)
 	wantNil(t, err)
 	defer syscall.Wait4(pid, nil, 0, nil)
-	for i := 0; !hasEnded(pid); i++ {
+	for i := 0; !HasEnded(pid); i++ {
 		if i > 1000 {
 			t.Fatal("it doesn't end")
 		}

@@ -153,6 +153,12 @@ func (sh *shell) followed(epoch int) bool {
 	return c != nil && c.isLaunched() && !sh.state.sits(epoch+1) && sh.follower(c, epoch+1)
 }
 
+// replaced tells whether an epoch of ours is dead, and another supervisor's Envoy
+// sits in its seat: we were stopped for a while.
+func (sh *shell) replaced(c *child) bool {
+	return !c.foreign && c.proc != nil && envoy.HasEnded(c.proc.Pid()) && envoy.Alive(sh.dirs.Socket(c.epoch, "child", c.epoch))
+}
+
 // followedSoon tells of one that has taken the seat and doesn't answer there yet.
 func (sh *shell) followedSoon(epoch int) bool {
 	next := epoch + 1

@@ -232,6 +232,9 @@ func (sh *shell) publish(epoch int, ready bool) {
 		sh.examined = true
 		sh.warn()
 	}
+	if sh.newerThan(epoch) { // it has been followed before it was committed, and what tells of that stays
+		return
+	}
 	if err := sh.linkAdmin(epoch); err != nil {
 		sh.log.Error("admin link", "error", err)
 	}

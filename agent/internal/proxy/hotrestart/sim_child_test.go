@@ -117,8 +117,8 @@ func (s *simShell) takeSeat(c, parent *simChild, until time.Duration) {
 
 func (s *simShell) fork(c, parent *simChild) {
 	c.older = c.before()
-	if parent != nil && (c.leads && s.passed(parent) || s.newerThan(c.parent)) {
-		s.hasLaunched(c, &Refusal{Step: "take the seat", Text: "another pod's epoch serves in place of its parent", Code: ExitTaken, Again: parent.foreign})
+	if parent != nil && (c.leads && s.passed(parent) || s.newerThan(c.parent) || s.replaced(parent)) {
+		s.hasLaunched(c, &Refusal{Step: "take the seat", Text: "another pod's epoch serves in place of its parent", Code: ExitTaken, Again: parent.foreign || s.replaced(parent)})
 		return
 	}
 	if parent == nil && !s.alone() {

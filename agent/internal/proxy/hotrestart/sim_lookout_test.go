@@ -122,6 +122,10 @@ func (s *simShell) followed(epoch int) bool {
 	return c != nil && c.launched && !s.state.sits(epoch+1) && s.follower(c, epoch+1)
 }
 
+func (s *simShell) replaced(c *simChild) bool {
+	return !c.foreign && c.proc != nil && !c.proc.alive && s.w.kernel.answers(c.epoch)
+}
+
 func (s *simShell) followedSoon(epoch int) bool {
 	k, next := &s.w.kernel, (epoch+1)%envoy.Seats
 	return !s.state.sits(epoch+1) && !k.answers(next) && k.held(next)

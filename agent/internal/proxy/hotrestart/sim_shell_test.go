@@ -170,7 +170,9 @@ func (s *simShell) perform(a Action) {
 		s.with(a.Epoch, a, s.commit)
 	case Publish:
 		s.marker = true
-		s.w.kernel.beat = &coordination.Heartbeat{Epoch: a.Epoch}
+		if !s.newerThan(a.Epoch) {
+			s.w.kernel.beat = &coordination.Heartbeat{Epoch: a.Epoch}
+		}
 		s.w.kernel.names[a.Epoch%envoy.Seats].committed = true
 		s.children[a.Epoch].asParent.meet()
 	case Withdraw:
