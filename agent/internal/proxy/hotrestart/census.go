@@ -62,13 +62,14 @@ func (sh *shell) numberAt(seat int) (epoch int, committed bool) {
 	return max(epoch, seat), false
 }
 
-// newcomerBut tells whether an Envoy that is not committed lives in another seat.
+// newcomerBut tells whether an Envoy may be initialising in another seat. One that
+// is older than the epoch's parent has been followed, whatever its seat says.
 func (sh *shell) newcomerBut(epoch int) bool {
 	for seat := range envoy.Seats {
 		if seat == epoch%envoy.Seats || !envoy.Alive(sh.dirs.Socket(seat, "child", seat)) {
 			continue
 		}
-		if _, committed := sh.numberAt(seat); !committed {
+		if n, committed := sh.numberAt(seat); !committed && n >= epoch-1 {
 			return true
 		}
 	}

@@ -70,12 +70,16 @@ func (sh *shell) launch(a Launch) {
 		older = &before
 	}
 	leads := sh.state.servingEpoch() == a.Parent
+	var sits [envoy.Seats]bool
+	for seat := range sits {
+		sits[seat] = sh.state.sits(seat)
+	}
 	first, doubt := sh.started, time.Time{}
 	if parent != nil {
 		doubt = parent.doubt
 	}
 	sh.background(func() {
-		failed := sh.start(c, parent, start{leads, older, doubt, first})
+		failed := sh.start(c, parent, start{leads, sits, older, doubt, first})
 		close(c.launched)
 		l := Launched{Epoch: c.epoch, Failed: failed}
 		if c.proc != nil {
@@ -89,6 +93,7 @@ func (sh *shell) launch(a Launch) {
 // start is what a launch needs of the owner's, by value.
 type start struct {
 	leads bool                       // its parent is our serving epoch
+	sits  [envoy.Seats]bool          // the seats of our epochs
 	older *[envoy.Seats]envoy.Sitter // nil: whoever lives now
 	doubt time.Time
 	first time.Time
@@ -107,8 +112,8 @@ func (sh *shell) start(c, parent *child, s start) *Refusal {
 	if c.older = sh.sitters(); s.older != nil {
 		c.older = *s.older
 	}
-	if parent != nil && (s.leads && sh.passed(parent) || sh.newerThan(c.parent) || sh.replaced(parent)) {
-		return &Refusal{Step: "take the seat", Text: "another pod's epoch serves in place of its parent", Code: ExitTaken, Again: parent.foreign || sh.replaced(parent)}
+	if parent != nil && (s.leads && sh.passed(parent) || sh.newerThan(c.parent) || sh.replaced(parent, s.sits)) {
+		return &Refusal{Step: "take the seat", Text: "another pod's epoch serves in place of its parent", Code: ExitTaken, Again: parent.foreign || sh.replaced(parent, s.sits)}
 	}
 	if parent == nil {
 		if err := sh.alone(); err != nil {

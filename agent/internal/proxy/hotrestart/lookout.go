@@ -154,9 +154,18 @@ func (sh *shell) followed(epoch int) bool {
 }
 
 // replaced tells whether an epoch of ours is dead, and another supervisor's Envoy
-// sits in its seat: we were stopped for a while.
-func (sh *shell) replaced(c *child) bool {
-	return !c.foreign && c.proc != nil && envoy.HasEnded(c.proc.Pid()) && envoy.Alive(sh.dirs.Socket(c.epoch, "child", c.epoch))
+// lives: we were stopped for a while. sits are the seats of our epochs.
+func (sh *shell) replaced(c *child, sits [envoy.Seats]bool) bool {
+	if c.foreign || c.proc == nil || !envoy.HasEnded(c.proc.Pid()) {
+		return false
+	}
+	sits[c.epoch%envoy.Seats] = false
+	for seat := range envoy.Seats {
+		if !sits[seat] && envoy.Alive(sh.dirs.Socket(seat, "child", seat)) {
+			return true
+		}
+	}
+	return false
 }
 
 // followedSoon tells of one that has taken the seat and doesn't answer there yet.

@@ -123,7 +123,15 @@ func (s *simShell) followed(epoch int) bool {
 }
 
 func (s *simShell) replaced(c *simChild) bool {
-	return !c.foreign && c.proc != nil && !c.proc.alive && s.w.kernel.answers(c.epoch)
+	if c.foreign || c.proc == nil || c.proc.alive {
+		return false
+	}
+	for _, p := range s.sitters() {
+		if p != nil && p.owner != s {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *simShell) followedSoon(epoch int) bool {

@@ -32,7 +32,7 @@ func (s *simShell) whoLives() census {
 
 func (s *simShell) newcomerBut(epoch int) bool {
 	for seat, p := range s.sitters() {
-		if n := s.w.kernel.names[seat]; seat != epoch%envoy.Seats && p != nil && (n == nil || !n.committed) {
+		if n := s.w.kernel.names[seat]; seat != epoch%envoy.Seats && p != nil && p.epoch >= epoch-1 && (n == nil || !n.committed) {
 			return true
 		}
 	}
