@@ -63,13 +63,15 @@ func (sh *shell) numberAt(seat int) (epoch int, committed bool) {
 }
 
 // newcomerBut tells whether an Envoy may be initialising in another seat. One that
-// is older than the epoch's parent has been followed, whatever its seat says.
+// is older than the epoch's living parent has been followed, whatever its seat says.
 func (sh *shell) newcomerBut(epoch int) bool {
+	parent := epoch + envoy.Seats - 1
+	followed := envoy.Alive(sh.dirs.Socket(parent, "child", parent))
 	for seat := range envoy.Seats {
 		if seat == epoch%envoy.Seats || !envoy.Alive(sh.dirs.Socket(seat, "child", seat)) {
 			continue
 		}
-		if n, committed := sh.numberAt(seat); !committed && n >= epoch-1 {
+		if n, committed := sh.numberAt(seat); !committed && !(followed && n < epoch-1) {
 			return true
 		}
 	}

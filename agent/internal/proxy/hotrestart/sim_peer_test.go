@@ -31,8 +31,9 @@ func (s *simShell) whoLives() census {
 }
 
 func (s *simShell) newcomerBut(epoch int) bool {
+	followed := s.w.kernel.answers(epoch + envoy.Seats - 1)
 	for seat, p := range s.sitters() {
-		if n := s.w.kernel.names[seat]; seat != epoch%envoy.Seats && p != nil && p.epoch >= epoch-1 && (n == nil || !n.committed) {
+		if n := s.w.kernel.names[seat]; seat != epoch%envoy.Seats && p != nil && !(followed && p.epoch < epoch-1) && (n == nil || !n.committed) {
 			return true
 		}
 	}
