@@ -393,9 +393,3 @@ func (sh *shell) markVictim(c *child, yes bool) {
 		sh.log.Debug("out-of-memory score", "epoch", c.epoch, "error", err)
 	}
 }
-
-// kill ends a child for good and waits until it was reaped.
-func (c *child) kill() {
-	_ = c.proc.Signal(syscall.SIGKILL)
-	<-c.proc.Done()
-}

@@ -181,6 +181,10 @@ func TestRule11OrphanedServesAgain(t *testing.T) {
 	s = newScript(t).serving(2).on(rival(3)).on(drained(3)).on(Counted{2, 0}).on(Counted{2, 0})
 	s.on(Sighted{Epoch: 3}).doesNo(Read{}, Launch{}).on(Exited{Epoch: 2}).does(Read{Survey: true})
 
+	// From an older one that still drains, if its own newest has ended as well.
+	s = newScript(t).serving(0).on(Triggered{By: TriggerSignal}).good(ModeRelay).up(1)
+	s.on(rival(2)).on(drained(2)).on(Exited{Epoch: 1}).on(Sighted{Epoch: 2}).does(Launch{Epoch: 1, Parent: 0}).named("orphaned")
+
 	// Somebody else was faster: superseded by that one.
 	s = newScript(t).serving(2).on(rival(3)).on(drained(3)).on(Sighted{Epoch: 3})
 	s.on(Launched{Epoch: 3, Failed: &Refusal{Step: "take the seat", Again: true}}).on(Removed{Epoch: 3}).doesNo(Launch{}).named("superseded")

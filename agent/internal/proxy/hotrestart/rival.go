@@ -173,12 +173,16 @@ func (t *turn) rivalGone(e Sighted) {
 	t.Orphaned = true
 	t.putBack() // it was read when another lived
 	t.log(slog.LevelError, "orphaned: the successor of our epoch has gone; the node is ours again", "other", r.Epoch)
-	if g := t.gen(r.Epoch - 1); g != nil && g.Phase == Draining {
+	g := t.gen(r.Epoch - 1)
+	if g == nil { // that one has ended as well; perhaps its own parent still drains
+		g = t.heir()
+	}
+	if g != nil && !g.Foreign && g.Phase == Draining {
 		if g.Input.Mode == ModeRelay { // its end is ours again
 			t.limit(g)
 		}
 		t.Code, t.Reason = ExitNewest, fmt.Sprintf("epoch %d of another pod, our epoch's successor, has gone", r.Epoch)
-		t.Lost = &Lost{Epoch: r.Epoch, Input: g.Input}
+		t.Lost = &Lost{Epoch: g.Epoch + 1, Input: g.Input}
 		t.respawn()
 		return
 	}

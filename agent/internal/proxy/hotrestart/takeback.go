@@ -2,6 +2,7 @@ package hotrestart
 
 import (
 	"context"
+	"syscall"
 	"time"
 
 	"aether.internal/agent/internal/proxy/envoy"
@@ -153,4 +154,10 @@ func (sh *shell) repair(epoch int) bool {
 	}
 	sh.log.Info("the shared segment's flag is cleared; the next try can work", "epoch", epoch)
 	return true
+}
+
+// kill ends a child for good and waits until it was reaped.
+func (c *child) kill() {
+	_ = c.proc.Signal(syscall.SIGKILL)
+	<-c.proc.Done()
 }
