@@ -69,10 +69,19 @@ func (p *partner) close() {
 
 // HasEnded tells whether a child of ours is dead, reaped or not.
 func HasEnded(pid int) bool {
+	state, err := ProcessState(pid)
+	return os.IsNotExist(err) || state == 'Z' || state == 'X'
+}
+
+// ProcessState is the letter by which /proc tells what a process does; 0: unknown.
+func ProcessState(pid int) (byte, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return os.IsNotExist(err)
+		return 0, err
 	}
-	_, state, ok := bytes.Cut(stat[max(bytes.LastIndexByte(stat, ')'), 0):], []byte(") "))
-	return ok && len(state) > 0 && (state[0] == 'Z' || state[0] == 'X')
+	_, state, _ := bytes.Cut(stat[max(bytes.LastIndexByte(stat, ')'), 0):], []byte(") "))
+	if len(state) == 0 {
+		return 0, nil
+	}
+	return state[0], nil
 }

@@ -38,6 +38,9 @@ func (d SeatDirs) Socket(under int, role string, of int) string {
 	return fmt.Sprintf("%s_%s_%d", d.SocketPath(under), role, uint64(d.BaseID)*10+uint64(of%Seats))
 }
 
+// Lives tells whether an Envoy is at an epoch's own socket.
+func (d SeatDirs) Lives(epoch int) bool { return Alive(d.Socket(epoch, "child", epoch)) }
+
 // Check refuses a state directory whose longest socket name doesn't fit.
 func (d SeatDirs) Check() error {
 	longest := d.Socket(0, "udp_parent", 2)

@@ -92,7 +92,7 @@ func (sh *shell) alone() error {
 				return err
 			}
 		}
-		if held || envoy.Alive(sh.dirs.Socket(seat, "child", seat)) {
+		if held || sh.dirs.Lives(seat) {
 			return errors.New("somebody else has started meanwhile")
 		}
 	}

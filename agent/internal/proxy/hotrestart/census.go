@@ -31,7 +31,7 @@ func (sh *shell) whoLives() (census, error) {
 		if err != nil {
 			return c, err
 		}
-		answers := envoy.Alive(sh.dirs.Socket(seat, "child", seat))
+		answers := sh.dirs.Lives(seat)
 		switch {
 		case held && answers:
 			s := sitting{live: true, tended: envoy.Alive(sh.dirs.Answers(seat))}
@@ -66,9 +66,9 @@ func (sh *shell) numberAt(seat int) (epoch int, committed bool) {
 // is older than the epoch's living parent has been followed, whatever its seat says.
 func (sh *shell) newcomerBut(epoch int) bool {
 	parent := epoch + envoy.Seats - 1
-	followed := envoy.Alive(sh.dirs.Socket(parent, "child", parent))
+	followed := sh.dirs.Lives(parent)
 	for seat := range envoy.Seats {
-		if seat == epoch%envoy.Seats || !envoy.Alive(sh.dirs.Socket(seat, "child", seat)) {
+		if seat == epoch%envoy.Seats || !sh.dirs.Lives(seat) {
 			continue
 		}
 		if n, committed := sh.numberAt(seat); !committed && !(followed && n < epoch-1) {
@@ -81,7 +81,7 @@ func (sh *shell) newcomerBut(epoch int) bool {
 // newerThan tells whether an Envoy lives that has come after an epoch.
 func (sh *shell) newerThan(epoch int) bool {
 	for seat := range envoy.Seats {
-		if n, _ := sh.numberAt(seat); n > epoch && envoy.Alive(sh.dirs.Socket(seat, "child", seat)) {
+		if n, _ := sh.numberAt(seat); n > epoch && sh.dirs.Lives(seat) {
 			return true
 		}
 	}
@@ -90,7 +90,7 @@ func (sh *shell) newerThan(epoch int) bool {
 
 // answers tells whether anybody is at an epoch's names.
 func (sh *shell) answers(seat int) bool {
-	return envoy.Alive(sh.dirs.Socket(seat, "child", seat)) || envoy.Alive(envoy.AbstractSocket(sh.cfg.BaseID, "child", seat))
+	return sh.dirs.Lives(seat) || envoy.Alive(envoy.AbstractSocket(sh.cfg.BaseID, "child", seat))
 }
 
 // verdict is what a census means.

@@ -112,8 +112,9 @@ func (sh *shell) start(c, parent *child, s start) *Refusal {
 	if c.older = sh.sitters(); s.older != nil {
 		c.older = *s.older
 	}
-	if parent != nil && (s.leads && sh.passed(parent) || sh.newerThan(c.parent) || sh.replaced(parent, s.sits)) {
-		return &Refusal{Step: "take the seat", Text: "another pod's epoch serves in place of its parent", Code: ExitTaken, Again: parent.foreign || sh.replaced(parent, s.sits)}
+	replaced := parent != nil && sh.replaced(parent, s.sits)
+	if parent != nil && (s.leads && sh.passed(parent) || sh.newerThan(c.parent) || replaced) {
+		return &Refusal{Step: "take the seat", Text: "another pod's epoch serves in place of its parent", Code: ExitTaken, Again: parent.foreign || replaced}
 	}
 	if parent == nil {
 		if err := sh.alone(); err != nil {

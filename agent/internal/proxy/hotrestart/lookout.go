@@ -77,7 +77,7 @@ func (l *lookout) watch(ctx context.Context) {
 // always.
 func (l *lookout) calm() bool {
 	return !l.rival.Load() && l.dirs.AnswersAreOurs(l.own.epoch) && l.dirs.AnswersLinked(l.own.epoch) == l.linked &&
-		!envoy.Alive(l.dirs.Socket(l.next, "child", l.next)) && !l.passed(l.own)
+		!l.dirs.Lives(l.next) && !l.passed(l.own)
 }
 
 // look tells what is to be told, if anything.
@@ -161,7 +161,7 @@ func (sh *shell) replaced(c *child, sits [envoy.Seats]bool) bool {
 	}
 	sits[c.epoch%envoy.Seats] = false
 	for seat := range envoy.Seats {
-		if !sits[seat] && envoy.Alive(sh.dirs.Socket(seat, "child", seat)) {
+		if !sits[seat] && sh.dirs.Lives(seat) {
 			return true
 		}
 	}
@@ -171,7 +171,7 @@ func (sh *shell) replaced(c *child, sits [envoy.Seats]bool) bool {
 // followedSoon tells of one that has taken the seat and doesn't answer there yet.
 func (sh *shell) followedSoon(epoch int) bool {
 	next := epoch + 1
-	if sh.state.sits(next) || envoy.Alive(sh.dirs.Socket(next, "child", next)) {
+	if sh.state.sits(next) || sh.dirs.Lives(next) {
 		return false
 	}
 	held, err := coordination.SeatHeld(shmDir, sh.cfg.BaseID, next%envoy.Seats)

@@ -1,10 +1,9 @@
 package hotrestart
 
 import (
-	"bytes"
-	"fmt"
-	"os"
 	"time"
+
+	"aether.internal/agent/internal/proxy/envoy"
 )
 
 // sendRetry is the pause of an Envoy whose answer found nobody behind the name,
@@ -49,7 +48,6 @@ const answering = 200 * time.Millisecond
 
 // stopped tells whether a process was sent SIGSTOP, as far as /proc knows.
 func stopped(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, state, ok := bytes.Cut(stat[max(bytes.LastIndexByte(stat, ')'), 0):], []byte(") "))
-	return err == nil && ok && len(state) > 0 && (state[0] == 'T' || state[0] == 't')
+	state, _ := envoy.ProcessState(pid)
+	return state == 'T' || state == 't'
 }

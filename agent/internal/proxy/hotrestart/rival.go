@@ -192,7 +192,7 @@ func (t *turn) rivalGone(e Sighted) {
 // limit gives a draining epoch that has none a limit of ours.
 func (t *turn) limit(g *Generation) {
 	if g != nil && g.Phase == Draining && !g.Limit {
-		g.Deadline, g.Limit = t.at.Add(t.Limits.Parent), true
+		t.limitBy(g, ModeRelay)
 	}
 }
 

@@ -12,36 +12,28 @@ import (
 // TestSimulatedSchedules runs as many schedules as AETHER_SIM_SCHEDULES says,
 // 10,000 by default. AETHER_SIM_SEED tells the story of that one instead.
 func TestSimulatedSchedules(t *testing.T) {
-	if seed := number("AETHER_SIM_SEED", 0); seed > 0 {
-		told := &story{}
-		broken := drawn(seed).play(next, nil, told)
-		t.Logf("seed %d: %+v\n%s", seed, broken, told)
-		return
-	}
-	schedules := number("AETHER_SIM_SCHEDULES", 10_000)
-	if testing.Short() || underRace {
-		schedules = min(schedules, 1_000)
-	}
-	if seed, broken := firstBroken(drawn, schedules, runtime.GOMAXPROCS(0)); broken != nil {
-		t.Fatal(retold(drawn(seed), next, nil, broken))
-	}
+	simulate(t, "AETHER_SIM_SCHEDULES", "AETHER_SIM_SEED", drawn)
 }
 
 // TestSimulatedPods is TestSimulatedSchedules of a node with several supervisors
 // and a kubelet: AETHER_SIM_PODS schedules, AETHER_SIM_PODS_SEED.
 func TestSimulatedPods(t *testing.T) {
-	if seed := number("AETHER_SIM_PODS_SEED", 0); seed > 0 {
+	simulate(t, "AETHER_SIM_PODS", "AETHER_SIM_PODS_SEED", drawnPods)
+}
+
+func simulate(t *testing.T, schedulesVar, seedVar string, drawn func(uint64) schedule) {
+	if seed := number(seedVar, 0); seed > 0 {
 		told := &story{}
-		broken := drawnPods(seed).play(next, nil, told)
+		broken := drawn(seed).play(next, nil, told)
 		t.Logf("seed %d: %+v\n%s", seed, broken, told)
 		return
 	}
-	schedules := number("AETHER_SIM_PODS", 10_000)
+	schedules := number(schedulesVar, 10_000)
 	if testing.Short() || underRace {
 		schedules = min(schedules, 1_000)
 	}
-	if seed, broken := firstBroken(drawnPods, schedules, runtime.GOMAXPROCS(0)); broken != nil {
-		t.Fatal(retold(drawnPods(seed), next, nil, broken))
+	if seed, broken := firstBroken(drawn, schedules, runtime.GOMAXPROCS(0)); broken != nil {
+		t.Fatal(retold(drawn(seed), next, nil, broken))
 	}
 }
 

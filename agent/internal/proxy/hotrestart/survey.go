@@ -81,7 +81,7 @@ func (sh *shell) peerOf(epoch int) *peer {
 // waits as well (rule 6).
 func (sh *shell) cutsGrandparent(p *peer, in *input) bool {
 	grandparent := p.epoch + envoy.Seats - 1
-	if !envoy.Alive(sh.dirs.Socket(grandparent, "child", grandparent)) {
+	if !sh.dirs.Lives(grandparent) {
 		return false
 	}
 	return in.mode != ModeRelay || !sh.dirs.IsTaken(grandparent) && !sh.dirs.AnswersAreOurs(grandparent)
@@ -92,7 +92,7 @@ func (sh *shell) awaitGrandparent(ctx context.Context, id int, p *peer) *Refusal
 	sh.post(Awaits{id, fmt.Sprintf("the epoch before %d to end, which still drains and would be cut", p.epoch)})
 	ctx, cancel := context.WithTimeout(ctx, sh.cfg.HandoffDeadline)
 	defer cancel()
-	for b := (backoff{100 * time.Millisecond, 500 * time.Millisecond}); envoy.Alive(sh.dirs.Socket(grandparent, "child", grandparent)); {
+	for b := (backoff{100 * time.Millisecond, 500 * time.Millisecond}); sh.dirs.Lives(grandparent); {
 		if !b.wait(ctx) {
 			return &Refusal{Step: "look who lives", Code: ExitTaken, Text: fmt.Sprintf(
 				"the epoch before %d still drains after %s, and a handoff with UDP or without a relay would cut it; try again when it has ended",
