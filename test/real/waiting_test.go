@@ -1,9 +1,9 @@
 package real
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"aether.internal/test/node"
@@ -31,17 +31,17 @@ func (s *stage) logs(text string) {
 	s.until(fmt.Sprintf("the log to say %q", text), func() bool { return s.run.Logged(text) > 0 })
 }
 
-// inOrder wants the first lines that contain these texts in this order.
+// inOrder waits for the first lines that contain these texts, and wants them in
+// this order. It waits, for the log is written after the status it goes with.
 func (s *stage) inOrder(texts ...string) {
 	s.Helper()
-	log, from := s.run.Log(), 0
+	from := 0
 	for _, text := range texts {
-		i := bytes.Index([]byte(log[from:]), []byte(text))
-		if i < 0 {
-			s.Errorf("the log has no %q (after what must come before it)", text)
-			return
-		}
-		from += i
+		s.until(fmt.Sprintf("the log to say %q, after what must come before it", text), func() bool {
+			i := strings.Index(s.run.Log()[from:], text)
+			from += max(i, 0)
+			return i >= 0
+		})
 	}
 }
 

@@ -15,6 +15,7 @@ const (
 	rivalPause   = 200 * time.Millisecond // somebody is
 	ownRetry     = time.Second            // what a rival's supervisor has to start it again
 	seatPatience = 5 * time.Second        // what may pass between taking a seat and answering there
+	adminDoubt   = 10 * time.Second       // what may pass between a newcomer's end and what it asked for
 )
 
 // lookout watches the seat after our newest epoch's for another supervisor's
@@ -26,6 +27,7 @@ type lookout struct {
 	ports   counter   // of our own epoch
 	listens bool      // it has been seen to listen
 	linked  string    // by whom its answers were linked
+	doubt   time.Time // so long a newcomer that has gone may still cost its admin
 	gone    time.Time // since when nobody is there who was; zero: somebody is
 	stir    *stir
 }
@@ -77,7 +79,7 @@ func (l *lookout) watch(ctx context.Context) {
 // always.
 func (l *lookout) calm() bool {
 	return !l.rival.Load() && l.dirs.AnswersAreOurs(l.own.epoch) && l.dirs.AnswersLinked(l.own.epoch) == l.linked &&
-		!l.dirs.Lives(l.next) && !l.passed(l.own)
+		!l.dirs.Lives(l.next) && !l.passed(l.own) && time.Now().After(l.doubt)
 }
 
 // look tells what is to be told, if anything.
@@ -95,12 +97,13 @@ func (l *lookout) look(ctx context.Context, now *State) (Sighted, bool) {
 		return s, true
 	}
 	if rival == nil && !s.Drained {
-		// A newcomer that came and went between two looks may have taken the admin.
+		// A newcomer that came and went between two looks may have taken the admin, or
+		// what it asked for has not been read yet.
 		if linked := l.dirs.AnswersLinked(l.own.epoch); linked != l.linked {
-			l.linked = linked
+			l.linked, l.doubt = linked, time.Now().Add(adminDoubt)
 			l.own.asParent.Relinked()
-			s.AdminLost = !l.hasAdmin(ctx)
 		}
+		s.AdminLost = time.Now().Before(l.doubt) && !l.hasAdmin(ctx)
 		return s, s.AdminLost
 	}
 	if l.gone.IsZero() {

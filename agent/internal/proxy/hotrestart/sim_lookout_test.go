@@ -13,6 +13,7 @@ type simLookout struct {
 	next    int
 	listens bool
 	linked  int
+	doubt   time.Duration
 	gone    time.Duration // since when nobody is there who was; -1: somebody is
 }
 
@@ -64,10 +65,10 @@ func (l *simLookout) look() (Sighted, bool) {
 	}
 	if rival == nil && !s.Drained {
 		if linked := l.linkedNow(); linked != l.linked {
-			l.linked = linked
+			l.linked, l.doubt = linked, l.w.now+adminDoubt
 			l.own.asParent.relinked()
-			s.AdminLost = !l.hasAdmin()
 		}
+		s.AdminLost = l.w.now < l.doubt && !l.hasAdmin()
 		return s, s.AdminLost
 	}
 	if l.gone < 0 {
