@@ -83,7 +83,8 @@ func (r *rules) orphans(dead *simEnvoy) {
 			}
 			hurt := r.faults
 			r.by(s, r.w.now+15*time.Second, "rule 11: orphaned, it serves again", func() bool {
-				return len(r.w.kernel.accepting(1)) > 0 || s.state.Stage != Running || r.faults > hurt || !c.proc.alive
+				slept := c.proc.stopped || c.proc.awake > 0 && r.w.now-c.proc.awake < 15*time.Second
+				return len(r.w.kernel.accepting(1)) > 0 || s.state.Stage != Running || r.faults > hurt || !c.proc.alive || slept
 			})
 		}
 	}
