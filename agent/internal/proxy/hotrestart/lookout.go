@@ -112,6 +112,9 @@ func (l *lookout) look(ctx context.Context, now *State) (Sighted, bool) {
 	if time.Since(l.gone) < ownRetry && envoy.Alive(l.dirs.Answers(l.next)) {
 		return s, false // its supervisor may start it again
 	}
+	if time.Since(l.gone) < seatPatience && l.begins(now) {
+		return s, false // its own successor may be about to serve
+	}
 	seat, err := coordination.TrySeat(shmDir, l.cfg.BaseID, l.next%envoy.Seats)
 	switch {
 	case err == nil:
@@ -185,6 +188,20 @@ func (sh *shell) followedSoon(epoch int) bool {
 func (l *lookout) others(now *State) bool {
 	for seat := range envoy.Seats {
 		if !now.sits(seat) && l.follower(l.own, seat) {
+			return true
+		}
+	}
+	return false
+}
+
+// begins tells whether somebody has taken a further seat and doesn't answer there
+// yet.
+func (l *lookout) begins(now *State) bool {
+	for seat := range envoy.Seats {
+		if seat == l.next%envoy.Seats || now.sits(seat) || l.dirs.Lives(seat) {
+			continue
+		}
+		if held, err := coordination.SeatHeld(shmDir, l.cfg.BaseID, seat); held && err == nil {
 			return true
 		}
 	}

@@ -129,6 +129,7 @@ func (t *turn) gone(epoch int) {
 	}
 	t.drop(epoch)
 	t.act(Forget{epoch})
+	t.lookAfter(epoch)
 }
 
 // crashed: the newest committed epoch ended by itself, so nothing serves. The

@@ -167,8 +167,9 @@ func (t *turn) rivalGone(e Sighted) {
 		}
 		return
 	}
-	if t.Stage != Running {
-		return // the ordinary stop goes on
+	if t.Stage != Running { // the ordinary stop goes on
+		t.lookAfter(r.Epoch - 1)
+		return
 	}
 	t.Orphaned = true
 	t.putBack() // it was read when another lived
@@ -193,6 +194,14 @@ func (t *turn) rivalGone(e Sighted) {
 func (t *turn) limit(g *Generation) {
 	if g != nil && g.Phase == Draining && !g.Limit {
 		t.limitBy(g, ModeRelay)
+	}
+}
+
+// lookAfter watches, at a stop, the epoch that is our newest now that another one
+// has ended: a new pod's may follow it, and need its answers.
+func (t *turn) lookAfter(ended int) {
+	if g := t.head(); t.Stage == Stopping && t.Rival == nil && g != nil && g.Epoch < ended {
+		t.act(Lookout{g.Epoch})
 	}
 }
 

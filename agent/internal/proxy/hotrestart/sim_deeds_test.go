@@ -64,6 +64,12 @@ func (u *user) do(d deed) {
 		u.tell(func(s *simShell) { s.step(Reopen{}) })
 	case doStream:
 		w.clients.stream(5 * seconds)
+	case doUpgrade:
+		w.tell("user", "proxyctl upgrade")
+		u.tell(func(s *simShell) { s.step(UpgradeWanted{}) })
+	case doClock:
+		w.wall += (time.Duration(d.arg) - 128) * 24 * time.Hour
+		w.tell("fault", "the clock is set: %s from where it was", w.wall)
 	default:
 		u.misfortune(d, seconds)
 	}

@@ -18,7 +18,7 @@ func (r *rules) died(p *simEnvoy, why cause) {
 	s := p.owner
 	g := s.state.gen(p.epoch)
 	committed := g != nil && !g.uncommitted() && g.Phase != Removing
-	if p.step == stepLive && (why == byFault || why == byItself) {
+	if p.step == stepLive && (why == byFault || why == byItself || why == byAbort && s.wasStopped() || p.obeysLate(why)) {
 		s.lost = true
 		r.mayBeDark(p.name() + " was hurt")
 		r.orphans(p)
@@ -43,6 +43,12 @@ func (r *rules) died(p *simEnvoy, why cause) {
 	}
 }
 
+// obeysLate: it was stopped, and reads what a child that has gone since has told
+// it. A relay tells a parent no such thing unless it leaves its end to Envoy (UDP).
+func (p *simEnvoy) obeysLate(why cause) bool {
+	return why == byTerminate && p.awake > 0 && p.w.now-p.awake < time.Second
+}
+
 // wasStopped: its supervisor could not answer for what died.
 func (s *simShell) wasStopped() bool {
 	return s.dead || s.pausedUntil > 0 && s.w.now < s.pausedUntil+12*time.Second
@@ -52,6 +58,7 @@ func (r *rules) diedWhileRunning(p *simEnvoy, g *Generation, why cause) {
 	ours := why == bySIGTERM || why == bySIGKILL || why == byTerminate
 	switch {
 	case r.pardons[p.pid] != "":
+	case p.obeysLate(why) && g.Input.Mode != ModeRelay:
 	case r.w.plain && why == byTerminate: // its child has committed itself, whether we know it or not
 	case why == byTerminate && r.follower(p) != nil && r.follower(p).input.mode != ModeRelay: // we may not know yet
 	case g.Phase == Serving && ours:
@@ -97,14 +104,14 @@ func (r *rules) mayBeCut(p *simEnvoy, g *Generation, why cause, c connection) bo
 		return true
 	case g.Phase == Removing:
 		return false
-	case g.Limit && !r.w.clock(r.w.now).Before(g.DrainingFrom.Add(r.w.limits.Parent)):
+	case g.Limit && !p.owner.clock(r.w.now).Before(g.DrainingFrom.Add(r.w.limits.Parent)):
 		return true
 	case s.Stage == Running:
 		return !g.Limit // then it is Envoy's own timer
 	case p.owner.stopAsked == 0: // nothing serves any more, and nothing can
 		return true
 	}
-	return p.owner.hurried > 0 || c.born > p.owner.stopAsked || !r.w.clock(r.w.now).Before(s.StopBy)
+	return p.owner.hurried > 0 || c.born > p.owner.stopAsked || !p.owner.clock(r.w.now).Before(s.StopBy)
 }
 
 // stopping: rule 8, there is always an end, and in time.

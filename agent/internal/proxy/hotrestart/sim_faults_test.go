@@ -202,6 +202,7 @@ var mistakes = []mistake{
 		}
 	}},
 	{name: "no repair of the segment (fact 2)", tell: func(w *world) { w.noRepair = true }},
+	{name: "a new program believes the old one's clock", tell: func(w *world) { w.oldClock = true }},
 }
 
 // nextNumber is the one after the newest committed epoch.

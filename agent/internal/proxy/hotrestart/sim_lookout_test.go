@@ -78,6 +78,9 @@ func (l *simLookout) look() (Sighted, bool) {
 	if n := k.names[seat]; l.w.now-l.gone < ownRetry && n != nil && n.own.alive() {
 		return s, false // its supervisor may start it again
 	}
+	if l.w.now-l.gone < seatPatience && l.begins() {
+		return s, false
+	}
 	switch {
 	case !k.held(seat):
 		l.clearFlag(l.next)
@@ -143,6 +146,16 @@ func (s *simShell) followedSoon(epoch int) bool {
 func (l *simLookout) others() bool {
 	for seat := range envoy.Seats {
 		if !l.state.sits(seat) && l.follower(l.own, seat) {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *simLookout) begins() bool {
+	k := &l.w.kernel
+	for seat := range envoy.Seats {
+		if seat != l.next%envoy.Seats && !l.state.sits(seat) && !k.answers(seat) && k.held(seat) {
 			return true
 		}
 	}

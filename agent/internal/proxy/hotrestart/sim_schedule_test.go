@@ -52,6 +52,8 @@ const (
 	doFreezePod
 	doReboot
 	doTwin
+	doUpgrade
+	doClock
 	deedKinds
 )
 
@@ -59,7 +61,7 @@ const (
 var weights = [deedKinds]int{
 	doSIGHUP: 12, doEdit: 20, doReload: 8, doForce: 5, doBurst: 3, doPlane: 6, doKill: 8, doFreeze: 8, doNoMemory: 2,
 	doPause: 4, doSIGTERM: 5, doSIGUSR1: 3, doNoFork: 2, doSeatHeld: 2, doUnreadable: 2, doHang: 1, doBlind: 2,
-	doBusy: 2, doStream: 6, doAmbush: 14, doCheckFails: 3, doCrash: 3,
+	doBusy: 2, doStream: 6, doAmbush: 14, doCheckFails: 3, doCrash: 3, doUpgrade: 5, doClock: 2,
 }
 
 // podWeights are those on a node of pods. Nobody but pods takes seats there.
@@ -67,7 +69,7 @@ var podWeights = [deedKinds]int{
 	doSIGHUP: 4, doEdit: 8, doReload: 3, doForce: 2, doPlane: 5, doKill: 8, doFreeze: 6, doNoMemory: 2,
 	doPause: 6, doSIGTERM: 1, doNoFork: 1, doUnreadable: 1, doBlind: 2, doBusy: 3, doStream: 5,
 	doAmbush: 16, doCheckFails: 3, doCrash: 3,
-	doRoll: 24, doDelete: 10, doKillPod: 8, doFreezePod: 4, doReboot: 2, doTwin: 3,
+	doRoll: 24, doDelete: 10, doKillPod: 8, doFreezePod: 4, doReboot: 2, doTwin: 3, doUpgrade: 5, doClock: 2,
 }
 
 // drawn is the schedule of a seed.

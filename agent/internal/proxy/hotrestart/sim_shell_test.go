@@ -28,6 +28,7 @@ type simShell struct {
 	guarded  *simChild
 
 	name        string
+	wall        time.Duration // what its program's clock began with
 	dead        bool          // SIGKILL
 	over        bool          // it has come to its end
 	pausedUntil time.Duration // its process is stopped until then
@@ -44,7 +45,7 @@ type simInput struct {
 // start is a new supervisor.
 func (w *world) start(name string) *simShell {
 	s := &simShell{
-		w: w, name: name, rng: dice(w.seed, 3+1000*len(w.shells)),
+		w: w, name: name, wall: w.wall, rng: dice(w.seed, 3+1000*len(w.shells)),
 		children: map[int]*simChild{}, inputs: map[int]*simInput{}, statuses: map[int]string{},
 	}
 	s.state.Limits = w.limits
@@ -57,14 +58,14 @@ func (w *world) start(name string) *simShell {
 // stopped: then all that is overdue happens, in order, when it goes on.
 func (s *simShell) ours(d time.Duration, do func()) { s.w.enter(d, s, do) }
 
-func (s *simShell) step(is any) { s.apply(Event{s.w.clock(s.w.now), is}) }
+func (s *simShell) step(is any) { s.apply(Event{s.clock(s.w.now), is}) }
 
 // post brings an event of background work to the owner, who may be busy; then
 // is what the poster does once it was taken.
 func (s *simShell) post(is any, then func()) {
-	ev := Event{s.w.clock(s.w.now), is}
+	at := s.w.now
 	s.ours(s.busyFor(), func() {
-		s.apply(ev)
+		s.apply(Event{s.clock(at), is})
 		if then != nil {
 			then()
 		}
@@ -145,13 +146,13 @@ func (s *simShell) arm() {
 		return
 	}
 	alarm := s.alarm
-	s.ours(max(wake.Sub(s.w.clock(s.w.now)), 0), func() {
+	s.ours(max(wake.Sub(s.clock(s.w.now)), 0), func() {
 		if alarm != s.alarm {
 			return
 		}
 		s.step(Tick{})
-		if next := s.state.Wake(); !next.IsZero() && !next.After(s.w.clock(s.w.now)) && s.state.Stage != Done {
-			s.w.rules.broke("no spinning", "after a tick the state wants to be woken %s ago", s.w.clock(s.w.now).Sub(next))
+		if next := s.state.Wake(); !next.IsZero() && !next.After(s.clock(s.w.now)) && s.state.Stage != Done {
+			s.w.rules.broke("no spinning", "after a tick the state wants to be woken %s ago", s.clock(s.w.now).Sub(next))
 		}
 	})
 }
@@ -190,7 +191,7 @@ func (s *simShell) perform(a Action) {
 	case Count:
 		s.with(a.Epoch, a, s.count)
 	case DrainAll:
-		s.drainAll(a.Until.Sub(s.w.clock(0)))
+		s.drainAll(a.Until.Sub(s.clock(0)))
 	case Signal:
 		if c := s.children[a.Epoch]; c != nil && c.proc != nil {
 			if c.ofParent != nil && c.relay != nil && a.Signal == syscall.SIGTERM {
@@ -200,6 +201,8 @@ func (s *simShell) perform(a Action) {
 		}
 	case Forget:
 		s.release(a.Epoch)
+	case Replace:
+		s.replace()
 	case Log:
 		if s.w.story != nil {
 			s.w.tell(s.name, "%s%s", a.Text, attrs(a.Attrs))

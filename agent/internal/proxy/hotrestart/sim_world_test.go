@@ -41,6 +41,7 @@ type world struct {
 	story   *story // nil: nobody listens
 
 	slowUntil time.Duration // the machine is busy until then
+	wall      time.Duration // by how much the node's clock has been set
 	over      bool
 }
 
@@ -51,6 +52,7 @@ type setting struct {
 	plain    bool // --relay=false
 	ownAdmin bool // --admin-per-epoch
 	noRepair bool // the shell repairs no segment, on purpose
+	oldClock bool // and keeps times of another program's clock
 	decide   func(State, Event) (State, []Action)
 }
 
@@ -172,8 +174,9 @@ func (w *world) tell(who, format string, args ...any) {
 	}
 }
 
-// clock is simulated time as the core sees it.
-func (w *world) clock(t time.Duration) time.Time { return time.Unix(0, 0).Add(t) }
+// clock is simulated time as the core sees it: while a program runs its clock only
+// goes on, whatever is done to the node's.
+func (s *simShell) clock(t time.Duration) time.Time { return time.Unix(0, 0).Add(s.wall + t) }
 
 // entry is something that will happen.
 type entry struct {
