@@ -59,6 +59,7 @@ func (sh *shell) follow(c, parent *child) error {
 	if !sh.sits(parent) {
 		return errPeerGone
 	}
+	c.follows = parent.sitter
 	sh.repairSegment(c)
 	if c.input.mode == ModePlain {
 		return nil // it is linked straight

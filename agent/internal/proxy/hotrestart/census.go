@@ -62,16 +62,20 @@ func (sh *shell) numberAt(seat int) (epoch int, committed bool) {
 	return max(epoch, seat), false
 }
 
-// newcomerBut tells whether an Envoy may be initialising in another seat. One that
-// is older than the epoch's living parent has been followed, whatever its seat says.
-func (sh *shell) newcomerBut(epoch int) bool {
-	parent := epoch + envoy.Seats - 1
-	followed := sh.dirs.Lives(parent)
+// newcomerBut tells whether an Envoy may be initialising in another seat than an
+// epoch's. Its parent, while it lives, is not, and who is older has been followed,
+// whatever their seats say: one that was committed, or another supervisor's that was
+// found to be LIVE (parent).
+func (sh *shell) newcomerBut(epoch int, parent envoy.Sitter) bool {
+	before := (epoch + envoy.Seats - 1) % envoy.Seats
+	at := envoy.SitterAt(sh.dirs.Socket(before, "child", before))
+	n, committed := sh.numberAt(before)
+	followed := at != envoy.Sitter{} && n == epoch-1 && (committed || at == parent)
 	for seat := range envoy.Seats {
 		if seat == epoch%envoy.Seats || !sh.dirs.Lives(seat) {
 			continue
 		}
-		if n, committed := sh.numberAt(seat); !committed && !(followed && n < epoch-1) {
+		if n, committed := sh.numberAt(seat); !committed && !(followed && n < epoch) {
 			return true
 		}
 	}

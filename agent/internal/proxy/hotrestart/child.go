@@ -37,6 +37,7 @@ type child struct {
 	relay    *envoy.Relay
 	asParent *envoy.Parent    // what it answers its own children
 	ofParent *envoy.Parent    // what another supervisor's parent answers it
+	follows  envoy.Sitter     // that parent
 	seated   bool             // its seat's directory is its own
 	want     *envoy.Resources // what its parent had, nil: nothing to compare
 

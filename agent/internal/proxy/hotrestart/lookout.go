@@ -119,7 +119,7 @@ func (l *lookout) look(ctx context.Context, now *State) (Sighted, bool) {
 	switch {
 	case err == nil:
 		defer seat.Release()
-		l.repair(l.next)
+		l.repair(l.next, envoy.Sitter{})
 	case time.Since(l.gone) < seatPatience: // it is being started
 		return s, false
 	}
@@ -160,28 +160,29 @@ func (sh *shell) followed(epoch int) bool {
 }
 
 // replaced tells whether an epoch of ours is dead, and another supervisor's Envoy
-// lives: we were stopped for a while. sits are the seats of our epochs.
+// lives, or is about to: we were stopped for a while. sits are the seats of our epochs.
 func (sh *shell) replaced(c *child, sits [envoy.Seats]bool) bool {
 	if c.foreign || c.proc == nil || !envoy.HasEnded(c.proc.Pid()) {
 		return false
 	}
 	sits[c.epoch%envoy.Seats] = false
 	for seat := range envoy.Seats {
-		if !sits[seat] && sh.dirs.Lives(seat) {
+		if !sits[seat] && (sh.dirs.Lives(seat) || sh.held(seat)) {
 			return true
 		}
 	}
 	return false
 }
 
+func (sh *shell) held(seat int) bool {
+	held, err := coordination.SeatHeld(shmDir, sh.cfg.BaseID, seat)
+	return held && err == nil
+}
+
 // followedSoon tells of one that has taken the seat and doesn't answer there yet.
 func (sh *shell) followedSoon(epoch int) bool {
 	next := epoch + 1
-	if sh.state.sits(next) || sh.dirs.Lives(next) {
-		return false
-	}
-	held, err := coordination.SeatHeld(shmDir, sh.cfg.BaseID, next%envoy.Seats)
-	return held && err == nil
+	return !sh.state.sits(next) && !sh.dirs.Lives(next) && sh.held(next%envoy.Seats)
 }
 
 // others tells whether anybody lives at a seat that is not ours, who is not older.
@@ -198,10 +199,7 @@ func (l *lookout) others(now *State) bool {
 // yet.
 func (l *lookout) begins(now *State) bool {
 	for seat := range envoy.Seats {
-		if seat == l.next%envoy.Seats || now.sits(seat) || l.dirs.Lives(seat) {
-			continue
-		}
-		if held, err := coordination.SeatHeld(shmDir, l.cfg.BaseID, seat); held && err == nil {
+		if seat != l.next%envoy.Seats && !now.sits(seat) && !l.dirs.Lives(seat) && l.held(seat) {
 			return true
 		}
 	}

@@ -32,6 +32,7 @@ type simChild struct {
 	leads        bool       // its parent serves, and is ours
 	foreign      bool       // another supervisor's
 	ofParent     *simParent // what another supervisor's parent answers it
+	follows      *simEnvoy  // that parent
 	mayCut       bool       // its connections had all the time there was
 
 	want  bool  // its parent had the dynamic listener
@@ -169,7 +170,7 @@ func (s *simShell) standBetween(c *simChild, parent *simChild) error {
 		}
 		from = c.ofParent
 	} else {
-		s.clearFlag(c.epoch)
+		s.clearFlag(c.epoch, c.follows)
 	}
 	c.link = &link{parent: c.parent}
 	k.links[c.epoch%envoy.Seats] = c.link

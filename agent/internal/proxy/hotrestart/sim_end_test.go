@@ -58,7 +58,7 @@ func (r *rules) diedWhileRunning(p *simEnvoy, g *Generation, why cause) {
 	ours := why == bySIGTERM || why == bySIGKILL || why == byTerminate
 	switch {
 	case r.pardons[p.pid] != "":
-	case p.obeysLate(why) && g.Input.Mode != ModeRelay:
+	case p.obeysLate(why):
 	case r.w.plain && why == byTerminate: // its child has committed itself, whether we know it or not
 	case why == byTerminate && r.follower(p) != nil && r.follower(p).input.mode != ModeRelay: // we may not know yet
 	case g.Phase == Serving && ours:

@@ -194,9 +194,13 @@ var mistakes = []mistake{
 	}},
 	{name: "never heals a lost admin (fact 6)", make: func() decision {
 		return func(s State, ev Event) (State, []Action) {
-			if r, ok := ev.Is.(Removed); ok {
-				r.TookAdmin = false
-				ev.Is = r
+			switch e := ev.Is.(type) {
+			case Removed:
+				e.TookAdmin = false
+				ev.Is = e
+			case Sighted:
+				e.AdminLost = false
+				ev.Is = e
 			}
 			return next(s, ev)
 		}

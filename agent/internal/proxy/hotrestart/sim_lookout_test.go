@@ -83,7 +83,7 @@ func (l *simLookout) look() (Sighted, bool) {
 	}
 	switch {
 	case !k.held(seat):
-		l.clearFlag(l.next)
+		l.clearFlag(l.next, nil)
 	case l.w.now-l.gone < seatPatience:
 		return s, false
 	}
@@ -130,8 +130,8 @@ func (s *simShell) replaced(c *simChild) bool {
 	if c.foreign || c.proc == nil || c.proc.alive {
 		return false
 	}
-	for _, p := range s.sitters() {
-		if p != nil && p.owner != s {
+	for seat := range envoy.Seats {
+		if (seat == c.epoch%envoy.Seats || !s.state.sits(seat)) && s.w.kernel.held(seat) {
 			return true
 		}
 	}

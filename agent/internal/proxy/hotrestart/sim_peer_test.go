@@ -30,10 +30,13 @@ func (s *simShell) whoLives() census {
 	return c
 }
 
-func (s *simShell) newcomerBut(epoch int) bool {
-	followed := s.w.kernel.answers(epoch + envoy.Seats - 1)
+func (s *simShell) newcomerBut(epoch int, parent *simEnvoy) bool {
+	committed := func(seat int) bool { n := s.w.kernel.names[seat]; return n != nil && n.committed }
+	before := (epoch + envoy.Seats - 1) % envoy.Seats
+	at := s.sitters()[before]
+	followed := at != nil && at.epoch == epoch-1 && (committed(before) || at == parent)
 	for seat, p := range s.sitters() {
-		if n := s.w.kernel.names[seat]; seat != epoch%envoy.Seats && p != nil && !(followed && p.epoch < epoch-1) && (n == nil || !n.committed) {
+		if seat != epoch%envoy.Seats && p != nil && !committed(seat) && !(followed && p.epoch < epoch) {
 			return true
 		}
 	}
@@ -137,7 +140,8 @@ func (s *simShell) follow(c, parent *simChild) error {
 	if !parent.proc.alive || n == nil {
 		return errPeerGone
 	}
-	s.clearFlag(c.epoch)
+	c.follows = parent.proc
+	s.clearFlag(c.epoch, c.follows)
 	if c.input.mode != ModePlain {
 		c.ofParent = &simParent{s: s, epoch: parent.epoch}
 		c.ofParent.meet()

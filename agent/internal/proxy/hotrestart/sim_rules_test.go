@@ -81,10 +81,10 @@ func (r *rules) orphans(dead *simEnvoy) {
 			if b := c.input.boot; b.dynamic || b.slow > 0 || b.flaw != flawNone || c.proc.step != stepLive || r.w.now < r.w.slowUntil {
 				continue
 			}
-			hurt := r.faults
+			hurt, since := r.faults, r.w.now
 			r.by(s, r.w.now+15*time.Second, "rule 11: orphaned, it serves again", func() bool {
 				slept := c.proc.stopped || c.proc.awake > 0 && r.w.now-c.proc.awake < 15*time.Second
-				return len(r.w.kernel.accepting(1)) > 0 || s.state.Stage != Running || r.faults > hurt || !c.proc.alive || slept
+				return len(r.w.kernel.accepting(1)) > 0 || s.state.Stage != Running || r.faults > hurt || !c.proc.alive || slept || r.w.user.checkUntil > since
 			})
 		}
 	}

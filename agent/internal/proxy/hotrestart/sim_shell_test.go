@@ -174,7 +174,9 @@ func (s *simShell) perform(a Action) {
 		if !s.newerThan(a.Epoch) {
 			s.w.kernel.beat = &coordination.Heartbeat{Epoch: a.Epoch}
 		}
-		s.w.kernel.names[a.Epoch%envoy.Seats].committed = true
+		if n := s.w.kernel.names[a.Epoch%envoy.Seats]; n != nil { // else it is dead, and another one has tidied up
+			n.committed = true
+		}
 		s.children[a.Epoch].asParent.meet()
 	case Withdraw:
 		s.marker = false

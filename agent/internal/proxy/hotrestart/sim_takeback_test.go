@@ -72,7 +72,7 @@ func (s *simShell) awaitEmpty(c *simChild, until time.Duration, zeros int, b *si
 func (s *simShell) remove(c *simChild) {
 	gone := func() {
 		if k := &s.w.kernel; c.parent >= 0 && k.holder[c.epoch%envoy.Seats] == nil && k.at(c.epoch) == nil {
-			s.clearFlag(c.epoch) // else somebody else's newcomer is on its way
+			s.clearFlag(c.epoch, c.follows) // else somebody else's newcomer is on its way
 		}
 		took := c.tookAdmin || c.relay == nil && c.parent >= 0 && c.proc != nil
 		s.report(c, Removed{Epoch: c.epoch, TookAdmin: took}, nil)
@@ -88,8 +88,8 @@ func (s *simShell) remove(c *simChild) {
 
 // clearFlag clears what a newcomer has left of the segment's (fact 2). Its seat
 // is in our hands.
-func (s *simShell) clearFlag(epoch int) {
-	if !s.w.kernel.segment.flag || s.w.noRepair || s.newcomerBut(epoch) {
+func (s *simShell) clearFlag(epoch int, parent *simEnvoy) {
+	if !s.w.kernel.segment.flag || s.w.noRepair || s.newcomerBut(epoch, parent) {
 		return
 	}
 	if p := s.w.kernel.initializing(); p != nil {

@@ -134,14 +134,15 @@ func (sh *shell) repairSegment(c *child) bool {
 	if c.parent < 0 {
 		return false // epoch 0 makes the segment anew
 	}
-	return sh.repair(c.epoch)
+	return sh.repair(c.epoch, c.follows)
 }
 
 // repair clears it, the epoch's seat being in our hands, unless a newcomer of
-// another supervisor in another seat may have set it.
-func (sh *shell) repair(epoch int) bool {
+// another supervisor in another seat may have set it. parent is another supervisor's
+// Envoy that this epoch follows.
+func (sh *shell) repair(epoch int, parent envoy.Sitter) bool {
 	blocked, err := envoy.SegmentBlocked(sh.cfg.BaseID)
-	if err != nil || !blocked || sh.newcomerBut(epoch) {
+	if err != nil || !blocked || sh.newcomerBut(epoch, parent) {
 		return false
 	}
 	if sh.cfg.NoSegmentRepair {
