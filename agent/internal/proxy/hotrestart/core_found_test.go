@@ -1,6 +1,9 @@
 package hotrestart
 
-import "testing"
+import (
+	"syscall"
+	"testing"
+)
 
 // What the simulator found, as plain stories.
 
@@ -75,4 +78,24 @@ func TestACureIsNobodysWish(t *testing.T) {
 	s.on(Triggered{By: TriggerReload, Waiter: 1}).good(ModeRelay).doesNo(Launch{})
 	s.on(Exited{Epoch: 1, Code: 137}).does(Launch{Epoch: 1, Parent: 0})
 	s.up(1).good(ModeRelay).does(Launch{Epoch: 2}).up(2).does(Reply{Waiters: []int{1}})
+}
+
+// It ended all the same with nobody to answer it: the lookout watched the seat after
+// an epoch that had gone, and a new pod's epoch had followed the older one.
+func TestAtAStopTheNewestThatIsLeftIsWatched(t *testing.T) {
+	s := newScript(t).serving(0).on(Triggered{By: TriggerSignal}).good(ModeRelay).up(1)
+	s.on(rival(2)).on(drained(2)).on(Exited{Epoch: 1}).on(Stop{}).doesNo(Lookout{})
+	s.on(Sighted{Epoch: 2}).does(Lookout{0}, DrainAll{})
+
+	s = newScript(t).serving(0).on(Triggered{By: TriggerSignal}).good(ModeRelay).up(1).on(Stop{}).doesNo(Lookout{})
+	s.on(Exited{Epoch: 1, Code: 139}).does(Lookout{0})
+}
+
+// With UDP Envoy's own timer would have ended it, and its second child has a relay,
+// which keeps that from it.
+func TestAParentWhoseSecondChildHasARelayIsLimitedByUs(t *testing.T) {
+	s := newScript(t).serving(0).on(Triggered{By: TriggerSignal}).good(ModeUDP).up(1)
+	s.on(Exited{Epoch: 1, Code: 139}).does(Launch{Epoch: 1, Parent: 0})
+	s.on(Launched{Epoch: 1}).after(testLimits.GiveWay).on(Triggered{By: TriggerConfig}).good(ModeRelay).does(TakeBack{Epoch: 1})
+	s.on(Removed{Epoch: 1}).does(Launch{Epoch: 1}).up(1).doesNo(Signal{}).after(testLimits.Parent).on(Tick{}).does(Signal{Epoch: 0, Signal: syscall.SIGTERM})
 }
