@@ -140,6 +140,9 @@ func (r *rules) stopping(s *simShell, before State) {
 	})
 }
 
+// catchUp is what a supervisor that was stopped may need to do all that is overdue.
+const catchUp = 10 * time.Second
+
 // by makes sure that something has come true at a time; a stopped supervisor
 // has that much longer.
 func (r *rules) by(s *simShell, at time.Duration, rule string, done func() bool) {
@@ -147,9 +150,9 @@ func (r *rules) by(s *simShell, at time.Duration, rule string, done func() bool)
 	r.w.after(at-r.w.now, func() {
 		switch {
 		case done() || r.w.over || s.dead:
-		case s.excused > excused || s.pausedUntil > r.w.now:
-			more := max(s.excused-excused, s.pausedUntil-r.w.now)
-			r.by(s, r.w.now+more+10*time.Second, rule, done) // and it has much to catch up with
+		case s.excused > excused || s.pausedUntil > 0 && s.pausedUntil+catchUp > r.w.now:
+			more := max(s.excused-excused, s.pausedUntil-r.w.now, 0)
+			r.by(s, r.w.now+more+catchUp, rule, done)
 		default:
 			r.broke(rule, "not at %s", at)
 		}
