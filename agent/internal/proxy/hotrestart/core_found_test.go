@@ -99,3 +99,14 @@ func TestAParentWhoseSecondChildHasARelayIsLimitedByUs(t *testing.T) {
 	s.on(Launched{Epoch: 1}).after(testLimits.GiveWay).on(Triggered{By: TriggerConfig}).good(ModeRelay).does(TakeBack{Epoch: 1})
 	s.on(Removed{Epoch: 1}).does(Launch{Epoch: 1}).up(1).doesNo(Signal{}).after(testLimits.Parent).on(Tick{}).does(Signal{Epoch: 0, Signal: syscall.SIGTERM})
 }
+
+// The newest one dies, and the newcomer, which would have gone on without it, finds
+// its seat taken: whoever sits there may serve, and if not the older epoch, which
+// still drains, makes a start at its own next number possible.
+func TestANewcomerThatIsBeatenLeavesTheNodeToItsGrandparent(t *testing.T) {
+	s := newScript(t).serving(0).on(Triggered{By: TriggerSignal}).good(ModeRelay).up(1)
+	s.on(Triggered{By: TriggerSignal}).good(ModeRelay).does(Launch{Epoch: 2}).on(Exited{Epoch: 1, Code: 139})
+	s.on(Launched{Epoch: 2, Failed: &Refusal{Step: "take the seat", Again: true}}).on(Removed{Epoch: 2})
+	s.does(Lookout{0}).doesNo(Launch{}).named("superseded")
+	s.on(Sighted{Epoch: 1}).does(Launch{Epoch: 1, Parent: 0}).up(1).does(Publish{1})
+}

@@ -96,8 +96,9 @@ func (t *turn) beaten(epoch int, w Want) {
 		t.Lost, t.Code, t.Reason = nil, 0, ""
 		t.Rival = &Rival{Epoch: epoch, Superseded: true}
 		t.reply(&w, Result{Outcome: control.Stopping, Error: t.whyNot()})
-		if parent := t.gen(epoch - 1); parent != nil {
-			t.act(Lookout{parent.Epoch}) // the newest one's ended with it, and watched another seat
+		if g := t.heir(); g != nil {
+			t.Rival.Epoch = g.Epoch + 1
+			t.act(Lookout{g.Epoch}) // the newest one's ended with it, and watched another seat
 		} else {
 			t.Rival, t.Orphaned = nil, true
 		}
