@@ -110,3 +110,17 @@ func TestANewcomerThatIsBeatenLeavesTheNodeToItsGrandparent(t *testing.T) {
 	s.does(Lookout{0}).doesNo(Launch{}).named("superseded")
 	s.on(Sighted{Epoch: 1}).does(Launch{Epoch: 1, Parent: 0}).up(1).does(Publish{1})
 }
+
+// Nobody serves, and what is to be started waits for the oldest to end: that one has
+// its limit all the same, or both wait for ever.
+func TestAGrandparentHasItsLimitWhileNobodyServes(t *testing.T) {
+	s := newScript(t).serving(0)
+	for e := 1; e <= 2; e++ {
+		s.on(Triggered{By: TriggerSignal}).good(ModeRelay).up(e)
+	}
+	s.on(Exited{Epoch: 2, Code: 139}).does(Launch{Epoch: 2, Parent: 1}).on(Launched{Epoch: 2})
+	s.after(testLimits.GiveWay).on(Triggered{By: TriggerConfig}).good(ModeUDP).does(TakeBack{Epoch: 2})
+	s.on(Removed{Epoch: 2}).doesNo(Launch{})
+	s.after(testLimits.Parent).on(Tick{}).does(Signal{Epoch: 0, Signal: syscall.SIGTERM})
+	s.on(Exited{Epoch: 0}).does(Launch{Epoch: 2, Parent: 1})
+}

@@ -67,7 +67,7 @@ var mistakes = []mistake{
 		}
 		return did
 	})},
-	{name: "ends a parent at its limit while nobody serves (rule 6)", make: changed(func(before, after State, ev Event, did []Action) []Action {
+	{name: "ends the newest parent at its limit while nobody serves (rule 6)", make: changed(func(before, after State, ev Event, did []Action) []Action {
 		for _, g := range after.Gens {
 			if g.Phase == Draining && after.Stage == Running && after.serving() == nil && g.Limit && !ev.At.Before(g.Deadline) {
 				did = append(did, Signal{g.Epoch, syscall.SIGTERM})

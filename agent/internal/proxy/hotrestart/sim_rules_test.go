@@ -96,6 +96,11 @@ func (r *rules) mayBeDark(why string) {
 	}
 }
 
+// hasChild tells whether a committed epoch has come after one, whose relay answers.
+func (s *State) hasChild(g *Generation) bool {
+	return s.where(func(c *Generation) bool { return c.Epoch > g.Epoch && (c.Phase == Serving || c.Phase == Draining) }) != nil
+}
+
 // nothingLeft is asked when all pods have gone.
 func (r *rules) nothingLeft() {
 	k := &r.w.kernel
@@ -270,8 +275,8 @@ func (r *rules) signals(s *simShell, before State, ev Event, a Signal) {
 		r.broke("rule 1: the serving epoch serves", "%s to epoch %d", a.Signal, a.Epoch)
 	case !g.Limit:
 		r.broke("rule 6: only Envoy ends a parent where there is UDP or no relay", "%s to epoch %d", a.Signal, a.Epoch)
-	case g.Phase == Draining && s.state.serving() == nil && !s.state.succeeded(): // what was told to end before may be killed
-		r.broke("rule 6: a successor answers for a parent that is ended", "%s to epoch %d, and nobody serves", a.Signal, a.Epoch)
+	case g.Phase == Draining && !before.hasChild(g) && !s.state.hasChild(g) && !s.state.succeeded(): // what was told to end before may be killed
+		r.broke("rule 6: a successor answers for a parent that is ended", "%s to epoch %d, the newest", a.Signal, a.Epoch)
 	}
 	if c := s.children[a.Epoch]; c != nil && c.proc != nil && before.Ready != nil && before.Ready.Want.Force || s.state.Ready != nil && s.state.Ready.Want.Force {
 		r.pardons[c.proc.pid] = "force"

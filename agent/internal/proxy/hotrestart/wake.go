@@ -58,9 +58,10 @@ func (s *State) counts(g *Generation) bool {
 }
 
 // mayEnd tells whether a draining epoch may be ended by us now: somebody answers
-// in its place (rule 6).
+// in its place (rule 6), and no start depends on it (fact 21).
 func (s *State) mayEnd(g *Generation) bool {
-	return g.Phase == Draining && (s.Stage == Running && s.serving() != nil || s.succeeded())
+	heir := s.heir()
+	return g.Phase == Draining && (s.Stage == Running && heir != nil && heir.Epoch != g.Epoch || s.succeeded())
 }
 
 // healable tells whether a planned cure may start when its time has come.

@@ -256,7 +256,7 @@ func (w *walker) action(before State, ev Event, after State, a Action) {
 			w.Error("rule 11: a signal to another's epoch")
 		} else if a.Signal == syscall.SIGTERM && (g.uncommitted() || g.Phase == Removing) {
 			w.Error("rule 7: SIGTERM to a newcomer ends its parent as well")
-		} else if a.Signal == syscall.SIGTERM && after.Stage == Running && !(g.Phase == Draining && g.Limit && (before.serving() != nil || after.serving() != nil || after.succeeded())) {
+		} else if a.Signal == syscall.SIGTERM && after.Stage == Running && !(g.Phase == Draining && g.Limit && (before.hasChild(g) || after.hasChild(g) || after.succeeded())) {
 			w.Errorf("rule 6: SIGTERM to a %s epoch", g.Phase)
 		}
 	case Measure:
