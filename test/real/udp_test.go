@@ -199,3 +199,34 @@ func (f *udpFlows) mark(until string) {
 	f.last = now
 	f.Logf("until %s: %d datagrams, about %d lost", until, sent, max(sent-answered, 0))
 }
+
+// The relay of a UDP newcomer passes the word that ends its parent, and goes on
+// doing so in the next program.
+func TestAnUpgradeWithUDPWhileAParentDrains(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	port := s.freeUDPPort()
+	udp := udpListener(port, s.udpEcho())
+	s.writeWith("v1", udp)
+	s.start("--drain-time", "1s", "--parent-shutdown-time", "5s", "--handoff-deadline", "1m")
+	flows := s.udpFlows(port, 4)
+	s.loadWith(brisk(s.Target()))
+	s.upgrades()
+	s.writeWith("v2", udp)
+	s.await("epoch 1 to serve", node.Serves(1))
+	s.upgrades()
+	if e := s.status().Of(0); e == nil || e.State != "draining" {
+		t.Errorf("the parent is gone before its time: %+v", e)
+	}
+	s.await("the parent to end by itself", node.Alone(1))
+	s.until("every flow to work again", flows.allAnswered())
+	s.upgrades()
+	s.writeWith("v3", udp)
+	s.await("epoch 2 to serve", node.Serves(2))
+	s.until("every flow to work again", flows.allAnswered())
+	if s.run.Logged("old epoch is ended") != 0 || s.run.Logged("taken back") != 0 {
+		t.Error("a parent was ended by us, or a newcomer taken back")
+	}
+	s.unharmed()
+	s.stop()
+}
