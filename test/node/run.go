@@ -71,7 +71,8 @@ func Agent(ctx context.Context) (string, error) {
 			return
 		}
 		built.path = filepath.Join(dir, "agent")
-		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", built.path, "./agent/cmd/agent")
+		// Git refuses to tell the revision of a checkout that somebody else owns.
+		cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", built.path, "./agent/cmd/agent")
 		cmd.Dir = root
 		if out, err := cmd.CombinedOutput(); err != nil {
 			built.err = fmt.Errorf("build the agent: %w\n%s", err, out)
