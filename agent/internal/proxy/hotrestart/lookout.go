@@ -2,6 +2,7 @@ package hotrestart
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"aether.internal/agent/internal/proxy/coordination"
@@ -129,10 +130,17 @@ func (l *lookout) look(ctx context.Context, now *State) (Sighted, bool) {
 	return s, true
 }
 
+// hasAdmin tells whether our epoch still has its admin. One that is slow has, and may
+// have yet to read what it was asked; where it was closed we are refused, or somebody
+// else answers (fact 6).
 func (l *lookout) hasAdmin(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	_, err := ownAdmin(ctx, l.own)
+	if errors.Is(err, context.DeadlineExceeded) {
+		l.doubt = time.Now().Add(adminDoubt)
+		return true
+	}
 	return err == nil
 }
 

@@ -94,6 +94,10 @@ func (l *simLookout) look() (Sighted, bool) {
 }
 
 func (l *simLookout) hasAdmin() bool {
+	if l.own.proc.deaf() {
+		l.doubt = l.w.now + adminDoubt
+		return true
+	}
 	return l.w.kernel.admin(l.w.adminOf(l.own.input.boot, l.own.epoch)) == l.own.proc
 }
 
