@@ -58,7 +58,7 @@ func TestRule6AStreamIsCutOnlyAtTheLimit(t *testing.T) {
 	s.loadWith(quiet(s.Target()))
 	s.wasCut(held, committed.Add(3500*time.Millisecond)) // as seen by polling
 	s.await("the parent to be gone", node.Alone(1))
-	s.logs(`"why":"limit"`)
+	s.logsOnce(`"why":"limit"`)
 	s.unharmed()
 	s.stop()
 }

@@ -112,7 +112,7 @@ func TestRule7AndFact2ANewcomerThatEndsInInit(t *testing.T) {
 			if !failed(1, c.says...)(st) || st.LastFailure.Step != "start" || st.Serving != 0 || !st.Ready {
 				t.Errorf("%+v", st.LastFailure)
 			}
-			s.logs("flag is cleared")
+			s.logsOnce("flag is cleared")
 			s.marker("after a failure", true)
 			heal()
 			s.write("v2")

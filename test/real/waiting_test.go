@@ -31,6 +31,15 @@ func (s *stage) logs(text string) {
 	s.until(fmt.Sprintf("the log to say %q", text), func() bool { return s.run.Logged(text) > 0 })
 }
 
+// logsOnce waits for a line that must not come twice.
+func (s *stage) logsOnce(text string) {
+	s.Helper()
+	s.logs(text)
+	if n := s.run.Logged(text); n != 1 {
+		s.Errorf("the log says %q %d times", text, n)
+	}
+}
+
 // inOrder waits for the first lines that contain these texts, and wants them in
 // this order. It waits, for the log is written after the status it goes with.
 func (s *stage) inOrder(texts ...string) {

@@ -101,8 +101,8 @@ func (t *turn) commit(g *Generation) {
 	if old != nil {
 		from = old.Epoch
 		t.drain(old, g.Input.Mode)
-	} else if parent := t.gen(g.Epoch - 1); parent != nil && !parent.Foreign && g.Input.Mode == ModeRelay {
-		t.limit(parent) // whose first child left its end to it
+	} else if g.Input.Mode == ModeRelay {
+		t.limit(t.gen(g.Epoch - 1)) // whose first child may have left its end to it
 	}
 	if t.Out {
 		t.act(PublishUnready{g.Epoch}, Health{g.Epoch, true}, Guard{g.Epoch}, Lookout{g.Epoch})

@@ -190,9 +190,9 @@ func (t *turn) rivalGone(e Sighted) {
 	t.forgetPeer() // who lives is asked anew
 }
 
-// limit gives a draining epoch that has none a limit of ours.
+// limit gives a draining epoch of ours that has none a limit.
 func (t *turn) limit(g *Generation) {
-	if g != nil && g.Phase == Draining && !g.Limit {
+	if g != nil && !g.Foreign && g.Phase == Draining && !g.Limit {
 		t.limitBy(g, ModeRelay)
 	}
 }
